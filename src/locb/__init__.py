@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from locb.experiments.comparison.compare import compare
     from locb.experiments.simulate import simulate
     from locb.logs.evaluate import evaluate
+    from locb.logs.groups.find_groups import find_groups
+    from locb.logs.groups.user_groups import UserGroups
     from locb.logs.log import Log, LogWarning
     from locb.logs.results import Evaluation
     from locb.policies import (
@@ -66,10 +68,12 @@ __all__ = [
     "Run",
     "SimilarUser",
     "Synthetic",
+    "UserGroups",
     "compare",
     "datasets",
     "evaluate",
     "features",
+    "find_groups",
     "load",
     "make_policy",
     "match_clusters",
@@ -89,6 +93,8 @@ _MODULES = {
     "locb.experiments.simulate": ("simulate",),
     "locb.logs.log": ("Log", "LogWarning"),
     "locb.logs.evaluate": ("evaluate",),
+    "locb.logs.groups.find_groups": ("find_groups",),
+    "locb.logs.groups.user_groups": ("UserGroups",),
     "locb.logs.results": ("Evaluation",),
     "locb.policies": (
         "CLUB",

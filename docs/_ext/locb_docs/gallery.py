@@ -16,6 +16,7 @@ ORDER = (
     "first_comparison",
     "own_log",
     "evaluate_log",
+    "groups_in_a_log",
     "own_policy",
     "own_environment",
     "choose_gamma_and_policy",

@@ -11,6 +11,7 @@ from locb.cli.common import console
 from locb.cli.compare import compare
 from locb.cli.data.dataset import data
 from locb.cli.data.evaluate import evaluate
+from locb.cli.data.groups import groups
 from locb.cli.demo import demo
 from locb.cli.errors import Debug, debug_mode, reporting_errors
 from locb.cli.load import load
@@ -34,6 +35,7 @@ app.command(cls=CompareCommand)(reporting_errors(compare))
 app.command()(reporting_errors(data))
 app.command()(reporting_errors(demo))
 app.command()(reporting_errors(evaluate))
+app.command()(reporting_errors(groups))
 app.command()(reporting_errors(load))
 app.command()(reporting_errors(reproduce))
 app.command(cls=PolicyCommand)(reporting_errors(serve))

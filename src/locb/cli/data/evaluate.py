@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from locb.cli.common import console, parameter_pair, print_written
+from locb.cli.data.log_options import (
+    LOG,
+    Chosen,
+    Decimal,
+    Feature,
+    LogFiles,
+    LogFormat,
+    MissingReward,
+    NoHeader,
+    Reward,
+    Separator,
+    Time,
+    User,
+    column,
+    reading_options,
+)
 
-LOG, COLUMNS, SIZE = "Log", "Columns of a table", "Evaluation"
-
-
-def _column(text: str) -> Any:
-    return typer.Option(help=text, show_default="found by its name", rich_help_panel=COLUMNS)
+SIZE = "Evaluation"
 
 
 def evaluate(
-    log: Annotated[
-        list[Path],
-        typer.Argument(help="Log: files (CSV, TSV, JSON lines, Parquet, dsjson; .gz is allowed), or a folder."),
-    ],
+    log: LogFiles,
     policy: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,55 +62,24 @@ def evaluate(
         ),
     ] = 20,
     seed: Annotated[int, typer.Option(help="Random seed.", rich_help_panel=SIZE)] = 0,
-    log_format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="Format of the log: **table**, **dsjson** (Vowpal Wabbit), **open-bandit**, **yahoo** (R6A).",
-            show_default="detected",
-            rich_help_panel=LOG,
-        ),
-    ] = "auto",
-    user: Annotated[
-        list[str] | None, _column("Column of the user; repeat the option if several columns identify a user together.")
-    ] = None,
-    chosen: Annotated[str | None, _column("Column of the chosen arm.")] = None,
+    log_format: LogFormat = "auto",
+    user: User = None,
+    chosen: Chosen = None,
     arms: Annotated[
         str | None,
-        _column("Column of the offered arms, as JSON or separated by |. Without it: all arms that are ever chosen."),
+        column("Column of the offered arms, as JSON or separated by |. Without it: all arms that are ever chosen."),
     ] = None,
-    reward: Annotated[str | None, _column("Column of the reward: any number, such as 1 or 12,50 €.")] = None,
+    reward: Reward = None,
     propensity: Annotated[
         str | None,
-        _column("Column of the probability of the chosen arm, or **uniform** if all arms were equally probable."),
+        column("Column of the probability of the chosen arm, or **uniform** if all arms were equally probable."),
     ] = None,
-    time: Annotated[str | None, _column("Column of the time.")] = None,
-    feature: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column that describes the chosen arm; repeat the option for several.", rich_help_panel=COLUMNS
-        ),
-    ] = None,
-    missing_reward: Annotated[
-        float | None,
-        typer.Option(
-            help="Reward of decisions without a reward, for example 0.",
-            show_default="such decisions are not used",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None,
-    decimal: Annotated[
-        str | None,
-        typer.Option(help="Decimal separator, **.** or **,**.", show_default="detected", rich_help_panel=COLUMNS),
-    ] = None,
-    separator: Annotated[
-        str | None,
-        typer.Option(help="Separator of the columns of text files.", show_default="detected", rich_help_panel=LOG),
-    ] = None,
-    no_header: Annotated[
-        bool,
-        typer.Option("--no-header", help="Text files have no header; columns are numbers from 1.", rich_help_panel=LOG),
-    ] = False,
+    time: Time = None,
+    feature: Feature = None,
+    missing_reward: MissingReward = None,
+    decimal: Decimal = None,
+    separator: Separator = None,
+    no_header: NoHeader = False,
     dim: Annotated[
         int | None,
         typer.Option(help="Number of features into which named features of arms are hashed.", rich_help_panel=LOG),
@@ -137,12 +115,21 @@ def evaluate(
     from locb.report.tables.evaluation_table import make_evaluation_table
 
     policies = [_register(name) for name in policy or ["eloc", "linucb-one"]]
-    features, header = feature or None, False if no_header else None
-    users = user[0] if user and len(user) == 1 else user or None
-    options: dict[str, Any] = {"user": users, "chosen": chosen, "arms": arms, "reward": reward, "time": time}
-    options |= {"propensity": propensity, "features": features, "missing_reward": missing_reward, "decimal": decimal}
-    options |= {"separator": {"tab": "\t"}.get(separator or "", separator), "header": header, "dim": dim}
-    options = {name: value for name, value in (options | {"position": position}).items() if value is not None}
+    options = reading_options(
+        user,
+        feature,
+        separator,
+        no_header,
+        chosen=chosen,
+        arms=arms,
+        reward=reward,
+        time=time,
+        propensity=propensity,
+        missing_reward=missing_reward,
+        decimal=decimal,
+        dim=dim,
+        position=position,
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with console.status(f"Reading {', '.join(map(str, log))} …"):

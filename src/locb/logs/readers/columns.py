@@ -26,6 +26,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     }.items()
 }
 REQUIRED = ("chosen",)
+MEANINGS = {"user": "the user", "chosen": "the chosen arm", "reward": "the reward"}
 UNIFORM = "uniform"  # value of propensity: each arm was chosen with the same probability
 
 
@@ -98,13 +99,15 @@ def normalize(name: str) -> str:
     return re.sub(r"[\s_\-.]", "", name).lower()
 
 
-def find_columns(available: Sequence[str], options: TableOptions, source: str) -> Columns:
+def find_columns(
+    available: Sequence[str], options: TableOptions, source: str, required: Sequence[str] = REQUIRED
+) -> Columns:
     """Return the columns of a log. Columns that the options do not name are found by their names.
 
     Raises
     ------
     ValueError
-        If the options name a column that does not exist, or the chosen arm cannot be found.
+        If the options name a column that does not exist, or a ``required`` part cannot be found.
     """
     columns = Columns(features=[str(feature) for feature in options.features])
     columns.user = _as_list(options.user)
@@ -127,11 +130,11 @@ def find_columns(available: Sequence[str], options: TableOptions, source: str) -
             setattr(columns, part, [found] if part == "user" else found)
             columns.detected.append(part)
             taken.add(found)
-    for part in REQUIRED:
+    for part in required:
         if not getattr(columns, part):
             raise ParameterError(
                 part,
-                f" must name the column of the chosen arm: {source} has no column with a usual name, such as "
+                f" must name the column of {MEANINGS[part]}: {source} has no column with a usual name, such as "
                 f"{', '.join(USUAL_NAMES[part][:4])}; it has {', '.join(available)}",
             )
     return columns

@@ -27,27 +27,28 @@ def read_log(source: Any, log_format: str, options: dict[str, Any]) -> Log:
             raise ParameterError("format", f" must be 'table' for a data frame, not {log_format!r}")
         from locb.logs.readers.table_logs import read_table
 
-        return read_table(source, _make(TableOptions, options, "table"))
+        return read_table(source, make_options(TableOptions, options, "table"))
     files = find_files(source)
     found = detect_format(files) if log_format == "auto" else log_format
     if found == "dsjson":
         from locb.logs.readers.dsjson import DsjsonOptions, read_dsjson
 
-        return read_dsjson(files, _make(DsjsonOptions, options, found))
+        return read_dsjson(files, make_options(DsjsonOptions, options, found))
     if found == "open-bandit":
         from locb.logs.readers.open_bandit import OpenBanditOptions, read_open_bandit
 
-        return read_open_bandit(files, _make(OpenBanditOptions, options, found))
+        return read_open_bandit(files, make_options(OpenBanditOptions, options, found))
     if found == "yahoo":
         from locb.logs.readers.yahoo_visits import YahooOptions, read_yahoo
 
-        return read_yahoo(files, _make(YahooOptions, options, found))
+        return read_yahoo(files, make_options(YahooOptions, options, found))
     from locb.logs.readers.table_logs import read_table
 
-    return read_table(files, _make(TableOptions, options, found))
+    return read_table(files, make_options(TableOptions, options, found))
 
 
-def _make(kind: Any, options: dict[str, Any], log_format: str) -> Any:
+def make_options(kind: Any, options: dict[str, Any], log_format: str) -> Any:
+    """Return the options of a reader, of the type ``kind``. Raise a ValueError if it has no such option."""
     for name in options:
         if name not in kind.__dataclass_fields__:
             allowed = ", ".join(kind.__dataclass_fields__)

@@ -53,7 +53,7 @@ def read_table(source: Any, options: TableOptions) -> Log:
         frame, columns = _read_files(source, options)
         name = source[0].name if len(source) == 1 else f"{len(source)} files"
     else:
-        frame, name = _to_frame(source), "the table"
+        frame, name = to_frame(source), "the table"
         columns = find_columns(frame.columns, options, name)
     dim = None if options.dim is None else check_int("dim", options.dim, 1)
     is_export = set(frame.columns) >= EXPORT_COLUMNS
@@ -89,7 +89,7 @@ def _read_files(files: list[Path], options: TableOptions) -> tuple[Any, Columns]
             frame = lazy.select(list(dict.fromkeys([*columns.names, *extra]))).collect()
         else:
             if suffix not in READERS and options.header:
-                separator = options.separator or _guess_separator(source, suffix)
+                separator = options.separator or guess_separator(source, suffix)
                 text_format = TextFormat(separator, True)
                 columns = columns or find_columns(_header(source, separator), options, path.name)
             given = given_columns(options) if suffix not in READERS else []
@@ -110,7 +110,7 @@ def _first_line(source: Source) -> str:
     return line
 
 
-def _guess_separator(source: Source, suffix: str) -> str:
+def guess_separator(source: Source, suffix: str) -> str:
     """Return the separator that gives the header the most columns; of equal ones, the usual one of the suffix."""
     line, usual = _first_line(source), TEXT_SEPARATORS.get(suffix, ",")
     return max(DETECTED_SEPARATORS, key=lambda separator: (line.count(separator), separator == usual))
@@ -121,7 +121,8 @@ def _header(source: Source, separator: str) -> list[str]:
     return line.split(separator) if len(separator) > 1 else next(csv.reader([line], delimiter=separator), [])
 
 
-def _to_frame(source: Any) -> Any:
+def to_frame(source: Any) -> Any:
+    """Return a Polars, pandas or Arrow table, or a mapping of columns, as a Polars data frame."""
     import polars as pl
 
     if isinstance(source, pl.DataFrame):

@@ -55,8 +55,7 @@ def parse_numbers(column: Any, decimal: str | None = None) -> tuple[Floats, Bool
         return np.full(len(column), np.nan), np.ones(len(column), bool)
     text = column.cast(pl.String).str.strip_chars().str.to_lowercase()
     missing = text.is_null() | text.is_in(list(MISSING_WORDS))
-    words = text.replace_strict(dict.fromkeys(TRUE_WORDS, "1") | dict.fromkeys(FALSE_WORDS, "0"), default=text)
-    bare = words.str.replace_all(r"[\s'’_%€$£¥₹]|eur|usd|gbp|chf", "").str.replace("−", "-")
+    bare = bare_numbers(text)
     if (decimal or detect_decimal(bare)) == ",":
         bare = bare.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
     else:
@@ -65,6 +64,13 @@ def parse_numbers(column: Any, decimal: str | None = None) -> tuple[Floats, Bool
     wrong = ~np.isfinite(numbers) & ~missing.fill_null(True).to_numpy()
     numbers[~np.isfinite(numbers)] = np.nan
     return numbers, wrong
+
+
+def bare_numbers(text: Any) -> Any:
+    """Return the numbers in a column of text without currency signs, percent signs and spaces, as text."""
+    lower = text.str.strip_chars().str.to_lowercase()
+    words = lower.replace_strict(dict.fromkeys(TRUE_WORDS, "1") | dict.fromkeys(FALSE_WORDS, "0"), default=lower)
+    return words.str.replace_all(r"[\s'’_%€$£¥₹]|eur|usd|gbp|chf", "").str.replace("−", "-")
 
 
 def detect_decimal(text: Any) -> str:

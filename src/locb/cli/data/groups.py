@@ -1,0 +1,176 @@
+"""Command ``locb groups``, which finds groups of like-minded users in a log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from locb.cli.common import console, print_written
+from locb.cli.data.log_options import (
+    LOG,
+    Chosen,
+    Decimal,
+    Feature,
+    LogFiles,
+    LogFormat,
+    MissingReward,
+    NoHeader,
+    Reward,
+    Separator,
+    User,
+    reading_options,
+)
+
+SIZE, CERTIFICATES = "Groups", "Certificates"
+STEPS = {
+    "rows": "Reading the log: {:,.0f} rows",
+    "gamma": "Comparing values of gamma",
+    "estimates": "Assigning users",
+    "stability": "Repeating the search in bootstrap samples: {:.0%}",
+}
+
+
+def groups(
+    log: LogFiles,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="**eloc**: groups with probabilities. **locb**: groups that are certified to be at most gamma wide. "
+            "**off-club**: connected components of users whose confidence regions overlap.",
+            rich_help_panel=SIZE,
+        ),
+    ] = "eloc",
+    gamma: Annotated[
+        float | None,
+        typer.Option(
+            help="Intended largest distance between two users of a group. **locb** requires it.",
+            show_default="chosen with held-out users",
+            rich_help_panel=SIZE,
+        ),
+    ] = None,
+    max_groups: Annotated[int, typer.Option(help="Largest number of groups.", rich_help_panel=SIZE)] = 50,
+    min_probability: Annotated[
+        float,
+        typer.Option(help="eloc: smallest probability with which a user is in a group.", rich_help_panel=SIZE),
+    ] = 0.5,
+    alpha: Annotated[float, typer.Option(help="off-club: factor of the radii.", rich_help_panel=SIZE)] = 1.0,
+    replicates: Annotated[
+        int, typer.Option(help="Bootstrap samples for the stability; 0 omits it.", rich_help_panel=SIZE)
+    ] = 20,
+    seed: Annotated[int, typer.Option(help="Random seed.", rich_help_panel=SIZE)] = 0,
+    similar_to: Annotated[
+        list[str] | None,
+        typer.Option(help="Also print the users who are most similar to this user. Can be repeated."),
+    ] = None,
+    sigma: Annotated[
+        float | None,
+        typer.Option(
+            help="Scale of the noise of rewards.",
+            show_default="half of the range of the rewards",
+            rich_help_panel=CERTIFICATES,
+        ),
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(help="Probability that a certificate is too small.", rich_help_panel=CERTIFICATES)
+    ] = 0.1,
+    norm_bound: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest norm of a preference vector.",
+            show_default="1, or more if the estimates require it",
+            rich_help_panel=CERTIFICATES,
+        ),
+    ] = None,
+    log_format: LogFormat = "auto",
+    user: User = None,
+    reward: Reward = None,
+    feature: Feature = None,
+    chosen: Chosen = None,
+    missing_reward: MissingReward = None,
+    decimal: Decimal = None,
+    separator: Separator = None,
+    no_header: NoHeader = False,
+    max_memory: Annotated[
+        float, typer.Option(help="Largest size of the sums of all users, in GiB.", rich_help_panel=LOG)
+    ] = 4.0,
+    csv: Annotated[bool, typer.Option("--csv", help="Write users and memberships as CSV instead of Parquet.")] = False,
+    output: Annotated[Path, typer.Option(help="Folder of report.html and the tables.", rich_help_panel=SIZE)] = Path(
+        "runs/groups"
+    ),
+) -> None:
+    """Find groups of like-minded users in a log: who belongs together, and how sure is that?
+
+    The log has one row per decision: the *user*, the *reward*, and either the *arm* or columns with *features* of what
+    the user was shown. It is read once, in batches, so it may be larger than the memory. Columns with usual names are
+    found; the command prints which.
+
+    Each user gets a group with a probability, or "no group fits", or "not enough data to tell". Each group gets what
+    its members like, a certificate (an upper bound on the distance of any two members), and its stability.
+
+    Examples:
+    - `locb groups ratings.csv --user customer --chosen product --reward stars`
+    - `locb groups 'logs/*.parquet' --feature price --feature category --reward revenue`
+    - `locb groups visits.csv --gamma 0.3 --similar-to ann`
+    - `locb groups export.parquet --method off-club` (an export of the service)
+    """
+    import locb
+    from locb.report.groups_folder import write_groups
+    from locb.report.tables.groups_table import make_groups_table
+
+    options = reading_options(
+        user,
+        feature,
+        separator,
+        no_header,
+        chosen=chosen,
+        reward=reward,
+        missing_reward=missing_reward,
+        decimal=decimal,
+    )
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True
+    ) as bar:
+        task = bar.add_task("Opening the log", total=None)
+        found = locb.find_groups(
+            [str(path) for path in log],
+            method=method,
+            gamma=gamma,
+            max_groups=max_groups,
+            min_probability=min_probability,
+            alpha=alpha,
+            sigma=sigma,
+            delta=delta,
+            norm_bound=norm_bound,
+            replicates=replicates,
+            max_memory=max_memory,
+            seed=seed,
+            format=log_format,
+            progress=lambda step, amount: bar.update(task, description=STEPS[step].format(amount)),
+            **options,
+        )
+    _print(found)
+    console.print(make_groups_table(found))
+    for name in similar_to or ():
+        console.print(f"Most similar to {name}:", markup=False)
+        for other, distance, *_ in _similar(found, name).iter_rows():
+            console.print(f"  {other}  distance {distance:.3g}", markup=False)
+    print_written(write_groups(found, output, as_csv=csv))
+
+
+def _print(found: Any) -> None:
+    columns = ", ".join(f"{part} = {text}" for part, text in found.columns.items())
+    console.print(f"Columns: {columns}", markup=False, emoji=False)
+    for rows in found.skipped:
+        console.print(f"note: {rows}", style="yellow", markup=False, emoji=False)
+    facts = ", ".join(f"{name}: {text}" for name, text in found.summary().items())
+    console.print(facts, markup=False, emoji=False)
+    for note in found.notes:
+        console.print(f"note: {note}", style="yellow", markup=False, emoji=False)
+
+
+def _similar(found: Any, name: str) -> Any:
+    """Return the users who are similar to a user whose id is text on the command line."""
+    return found.similar_users(int(name) if found.users["user"].dtype.is_integer() and name.isdigit() else name)

@@ -1,0 +1,73 @@
+"""Options of the commands that read a log: its format, and the columns of a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+LOG, COLUMNS = "Log", "Columns of a table"
+
+
+def column(text: str) -> Any:
+    """Return the option of a column that is found by its name if the option is not given."""
+    return typer.Option(help=text, show_default="found by its name", rich_help_panel=COLUMNS)
+
+
+LogFiles = Annotated[
+    list[Path],
+    typer.Argument(help="Log: files (CSV, TSV, JSON lines, Parquet, dsjson; .gz is allowed), or a folder."),
+]
+LogFormat = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="Format of the log: **table**, **dsjson** (Vowpal Wabbit), **open-bandit**, **yahoo** (R6A).",
+        show_default="detected",
+        rich_help_panel=LOG,
+    ),
+]
+User = Annotated[
+    list[str] | None, column("Column of the user; repeat the option if several columns identify a user together.")
+]
+Chosen = Annotated[str | None, column("Column of the chosen arm.")]
+Reward = Annotated[str | None, column("Column of the reward: any number, such as 1 or 12,50 €.")]
+Time = Annotated[str | None, column("Column of the time.")]
+Feature = Annotated[
+    list[str] | None,
+    typer.Option(help="Column that describes the chosen arm; repeat the option for several.", rich_help_panel=COLUMNS),
+]
+MissingReward = Annotated[
+    float | None,
+    typer.Option(
+        help="Reward of decisions without a reward, for example 0.",
+        show_default="such decisions are not used",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(help="Decimal separator, **.** or **,**.", show_default="detected", rich_help_panel=COLUMNS),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(help="Separator of the columns of text files.", show_default="detected", rich_help_panel=LOG),
+]
+NoHeader = Annotated[
+    bool,
+    typer.Option("--no-header", help="Text files have no header; columns are numbers from 1.", rich_help_panel=LOG),
+]
+
+
+def reading_options(
+    user: list[str] | None, feature: list[str] | None, separator: str | None, no_header: bool, **others: Any
+) -> dict[str, Any]:
+    """Return the options of ``Log.read`` that are given on the command line."""
+    options = others | {
+        "user": user[0] if user and len(user) == 1 else user or None,
+        "features": feature or None,
+        "separator": {"tab": "\t"}.get(separator or "", separator),
+        "header": False if no_header else None,
+    }
+    return {name: value for name, value in options.items() if value is not None}

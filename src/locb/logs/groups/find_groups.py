@@ -1,0 +1,310 @@
+"""Groups of like-minded users in a log: ``find_groups``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from locb.common.arrays import Floats, Ints
+from locb.common.validation import ParameterError, check_choice, check_float, check_int
+from locb.logs.bootstrap import random_stream
+from locb.logs.groups.assignment import (
+    Assignment,
+    Estimates,
+    assign_by_evidence,
+    assign_certified,
+    assign_connected,
+    estimate_users,
+    refine,
+)
+from locb.logs.groups.group_tables import make_user_groups
+from locb.logs.groups.mixture import (
+    Population,
+    compute_evidence,
+    estimate_noise,
+    fit_mixture,
+    fit_population,
+    within_variance,
+)
+from locb.logs.groups.row_source import DEFAULT_BATCH, open_rows
+from locb.logs.groups.selection import (
+    GAMMAS,
+    MAX_COMPARED,
+    MIN_USERS,
+    GammaScore,
+    choose_gamma,
+    measure_stability,
+    score_gammas,
+)
+from locb.logs.groups.user_groups import UserGroups
+from locb.logs.groups.user_sums import UserSums, sum_by_user
+
+METHODS = ("eloc", "locb", "off-club")
+MAX_TRAINING = 20_000  # users to whom groups are fitted
+DEFAULT_GAMMA = 0.4  # if there are too few users to choose it
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Arguments of ``find_groups``. They are checked when the object is created."""
+
+    method: str
+    gamma: float | None
+    max_groups: int
+    min_probability: float
+    alpha: float
+    sigma: float | None
+    delta: float
+    norm_bound: float | None
+    replicates: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.method, METHODS)
+        if self.gamma is not None:
+            check_float("gamma", self.gamma, 0.0, open_ends=True)
+        elif self.method == "locb":
+            raise ParameterError("gamma", " is required for method='locb', for example 0.5")
+        check_int("max_groups", self.max_groups, 1, 1000)
+        check_float("min_probability", self.min_probability, 0.0, 1.0, open_ends=True)
+        check_float("alpha", self.alpha, 0.0, open_ends=True)
+        if self.sigma is not None:
+            check_float("sigma", self.sigma, 0.0)
+        check_float("delta", self.delta, 0.0, 1.0, open_ends=True)
+        if self.norm_bound is not None:
+            check_float("norm_bound", self.norm_bound, 0.0, open_ends=True)
+        check_int("replicates", self.replicates, 0)
+        check_int("seed", self.seed, 0)
+
+
+def find_groups(
+    log: Any,
+    *,
+    method: str = "eloc",
+    gamma: float | None = None,
+    max_groups: int = 50,
+    min_probability: float = 0.5,
+    alpha: float = 1.0,
+    sigma: float | None = None,
+    delta: float = 0.1,
+    norm_bound: float | None = None,
+    replicates: int = 20,
+    batch_rows: int = DEFAULT_BATCH,
+    max_memory: float = 4.0,
+    seed: int = 0,
+    progress: Progress | None = None,
+    format: str = "auto",  # noqa: A002 - as in Log.read
+    **options: Any,
+) -> UserGroups:
+    """Find groups of like-minded users in a log. The rows of the log are read once, in batches.
+
+    Parameters
+    ----------
+    log : Log, path, list of paths, or data frame
+        Rows with a user, a reward, and features of what the user was shown. Tables are read as by :meth:`Log.read`, but
+        in batches, so that a log may be larger than the memory.
+    method : {"eloc", "locb", "off-club"}, default "eloc"
+        "eloc": groups with probabilities, by how well each group explains the rows of a user. "locb": local clustering
+        with the ``ellipsoid`` radius; with probability 1 − delta, no group is wider than ``gamma``. "off-club":
+        connected components of users whose confidence regions overlap.
+    gamma : float, optional
+        Intended largest distance between two users of a group. By default, "eloc" chooses it; "locb" requires it.
+    max_groups : int, default 50
+        Largest number of groups; for "eloc", also the number of seed users.
+    min_probability : float, default 0.5
+        "eloc": smallest probability with which a user belongs to a group.
+    alpha : float, default 1.0
+        "off-club": factor of the radii.
+    sigma, delta, norm_bound : float, optional
+        Certificates: scale of the noise (by default, half of the range of the rewards), probability that a certificate
+        is too small, and largest norm of a preference vector (by default 1, or more if the estimates require it).
+    replicates : int, default 20
+        Bootstrap samples for the stability of the groups; 0 omits it.
+    batch_rows : int, default 500,000
+        Rows that are read at a time. The result does not depend on it.
+    max_memory : float, default 4.0
+        Largest size of the sums of all users, in GiB.
+    seed : int, default 0
+        Random seed.
+    progress : callable, optional
+        Function of a step and a number: the rows that were read, or the share of the step that is done.
+    format : str, default "auto"
+        Format of the log, as in :meth:`Log.read`.
+    **options
+        Columns and formats of a table, as in :meth:`Log.read`: ``user``, ``reward``, ``features`` (columns that
+        describe what was shown: numbers, text or lists of numbers), ``chosen`` (the arm, used if there are no
+        features), ``missing_reward``, ``decimal``, ``separator``, ``header``.
+
+    Returns
+    -------
+    UserGroups
+        Groups, users with their groups and probabilities, and what the members of each group like.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file does not exist.
+    ValueError
+        If the log has no usable row, lacks a column, has too many users for ``max_memory``, or an argument is invalid.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> user, shown = rng.integers(40, size=8000), rng.integers(2, size=8000)
+    >>> liked = rng.random(8000) < np.where(user % 2 == shown, 0.9, 0.2)  # even users like tea, odd users like coffee
+    >>> found = find_groups({"user": user, "item": np.array(["tea", "coffee"])[shown], "reward": liked.astype(float)})
+    >>> found.groups["users"].to_list(), sorted({user % 2 for user in found.members(0)["user"]})
+    ([20, 20], [1])
+    """
+    settings = Settings(
+        method=method,
+        gamma=gamma,
+        max_groups=max_groups,
+        min_probability=min_probability,
+        alpha=alpha,
+        sigma=sigma,
+        delta=delta,
+        norm_bound=norm_bound,
+        replicates=replicates,
+        seed=seed,
+    )
+    check_int("batch_rows", batch_rows, 1)
+    check_float("max_memory", max_memory, 0.0, open_ends=True)
+    report: Progress = progress or _ignore
+    try:
+        source = open_rows(log, format, {name: value for name, value in options.items() if value is not None})
+    except ModuleNotFoundError as error:
+        raise ValueError(f"logs need the package {error.name}: run pip install 'locb[data]'") from error
+    sums = sum_by_user(
+        source, batch_rows=batch_rows, max_memory=max_memory, progress=lambda rows: report("rows", float(rows))
+    )
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, "blas"):  # the matrices are small, and results do not depend on the number of cores
+        return _Search(sums, settings, report).run(source.columns, source.skipped)
+
+
+def _ignore(step: str, amount: float) -> None:
+    """Report no progress."""
+
+
+class _Search:
+    """Search for groups, after the pass over the log."""
+
+    def __init__(self, sums: UserSums, settings: Settings, report: Progress) -> None:
+        self.sums, self.settings, self.report = sums, settings, report
+        self.notes: list[str] = []
+        rng = random_stream(settings.seed, "training users")
+        informed = np.flatnonzero(sums.counts >= sums.dim)
+        pool = informed if len(informed) >= MIN_USERS else np.arange(len(sums))
+        self.training: Ints = np.sort(rng.permutation(pool)[:MAX_TRAINING])
+        self.noise = estimate_noise(sums)
+        rows = sums.block(self.training)
+        self.population: Population = fit_population(rows, self.noise, sums.dim)
+        self.compared = rng.permutation(self.training)[:MAX_COMPARED]
+        self.scores: list[GammaScore] = []
+
+    def run(self, columns: dict[str, str], skipped: Any) -> UserGroups:
+        """Return the groups."""
+        settings, sums = self.settings, self.sums
+        gamma = settings.gamma or self._choose_gamma()
+        mixture = None
+        norm_bound = settings.norm_bound
+        if settings.method == "eloc" or norm_bound is None:
+            mixture = self._fit(sums.block(self.training), gamma)
+        if norm_bound is None:
+            assert mixture is not None  # noqa: S101 - fitted above
+            largest = float(np.linalg.norm(mixture.centres, axis=1).max())
+            norm_bound = 1.0 if largest <= 1.0 else float(np.ceil(12.0 * largest) / 10.0)
+            if norm_bound > 1.0:
+                self.notes.append(
+                    f"certificates assume that no preference vector has a norm above {norm_bound:g} (norm_bound), "
+                    "which is 20% above the largest norm of the centre of a group"
+                )
+        sigma = sums.sigma if settings.sigma is None else settings.sigma
+        self.report("estimates", 0.0)
+        estimates = estimate_users(sums, sigma, settings.delta, norm_bound)
+        if settings.method == "eloc":
+            assert mixture is not None  # noqa: S101 - fitted above
+            mixture = refine(mixture, sums, self.population)
+            found = assign_by_evidence(mixture, sums, self.population, settings.min_probability)
+        else:
+            found = self._assign(estimates, gamma)
+        found = _order_by_size(found)
+        stability = self._stability(found, estimates, gamma)
+        record = {name: value for name, value in vars(settings).items() if value is not None}
+        record |= {"gamma": gamma, "sigma": sigma, "norm_bound": norm_bound, "noise": self.noise**0.5}
+        return make_user_groups(
+            sums, found, estimates, stability, self.scores, record, columns, tuple(skipped), tuple(self.notes)
+        )
+
+    def _fit(self, rows: Floats, gamma: float) -> Any:
+        sums = self.sums
+        evidence = compute_evidence(rows, self.population, within_variance(gamma, sums.dim), sums.dim)
+        rng = random_stream(self.settings.seed, "groups")
+        return fit_mixture(evidence, self.population, gamma, self.settings.max_groups, rng)
+
+    def _choose_gamma(self) -> float:
+        self.report("gamma", 0.0)
+        if len(self.compared) < MIN_USERS:
+            self.notes.append(f"too few users to choose gamma: {DEFAULT_GAMMA} is used")
+            return DEFAULT_GAMMA
+        settings = self.settings
+        self.scores = score_gammas(
+            self.sums.block(self.compared),
+            self.population,
+            self.sums.dim,
+            gammas=GAMMAS,
+            max_groups=settings.max_groups,
+            min_probability=settings.min_probability,
+            seed=settings.seed,
+        )
+        return choose_gamma(self.scores)
+
+    def _assign(self, estimates: Estimates, gamma: float) -> Assignment:
+        settings = self.settings
+        if settings.method == "locb":
+            return assign_certified(estimates, gamma, settings.max_groups, settings.delta)
+        return assign_connected(estimates, settings.alpha)
+
+    def _stability(self, found: Assignment, estimates: Estimates, gamma: float) -> Floats:
+        settings, sums = self.settings, self.sums
+        done = 0
+
+        def cluster(users: Ints) -> Ints:
+            nonlocal done
+            done += 1
+            self.report("stability", done / settings.replicates)
+            if settings.method != "eloc":
+                return self._assign(Estimates(estimates.theta[users], estimates.radii[users]), gamma).labels
+            rows = sums.block(users)
+            mixture = self._fit(rows, gamma)
+            part = dataclasses.replace(sums, counts=sums.counts[users], rows=rows)
+            return assign_by_evidence(mixture, part, self.population, settings.min_probability).labels
+
+        if not len(found.centres) or not settings.replicates:
+            return np.full(len(found.centres), np.nan)
+        return measure_stability(
+            found.labels, len(found.centres), cluster, self.compared, settings.replicates, settings.seed
+        )
+
+
+def _order_by_size(found: Assignment) -> Assignment:
+    """Return the assignment with the groups numbered by size, largest first. Empty groups are omitted."""
+    sizes = np.bincount(found.labels[found.labels >= 0], minlength=len(found.centres))
+    order = np.argsort(-sizes, kind="stable")
+    order = order[sizes[order] > 0]
+    rank = np.full(len(found.centres), -1, np.int64)
+    rank[order] = np.arange(len(order))
+    labels = found.labels.copy()
+    labels[labels >= 0] = rank[labels[labels >= 0]]
+    listed = found.listed
+    if listed is not None:
+        kept = rank[listed[1]] >= 0
+        listed = (listed[0][kept], rank[listed[1][kept]], listed[2][kept])
+    return Assignment(labels, found.probabilities, found.centres[order], found.theta, listed)

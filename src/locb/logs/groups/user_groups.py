@@ -1,0 +1,110 @@
+"""Result of ``find_groups``: tables of groups, users, memberships and preferences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from locb.common.arrays import Floats
+from locb.common.validation import check_int
+
+IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH = "in a group", "no group fits", "not enough data to tell"
+
+
+@dataclass(frozen=True, repr=False)
+class UserGroups:
+    """Groups of like-minded users in a log. Tables are Polars data frames.
+
+    Attributes
+    ----------
+    users : DataFrame
+        One row per user: user, rows (number of rows), group (null: none), probability of the group, status ("in a
+        group", "no group fits" or "not enough data to tell"), radius of the estimate.
+    groups : DataFrame
+        One row per group, largest first: group, users, rows, reward (mean), probability (mean of the members),
+        certificate (upper bound on the distance of any two members), core_certificate (the same for the half of the
+        members with the smallest radii), stability (mean Jaccard similarity in bootstrap samples of users).
+    memberships : DataFrame
+        All memberships with a probability of at least 5%: user, group, probability. Users may have several.
+    likes : DataFrame
+        What the members of each group like: group, feature, effect on the reward, average effect of all groups, and
+        the difference, largest first.
+    gammas : DataFrame
+        Values of gamma that were compared; empty if gamma was given.
+    theta : (users, D) floats
+        Estimate of the preference vector of each user, in the order of ``users``.
+    columns : dict of str to str
+        Where each part of the log was found.
+    settings : dict
+        Arguments, and values that were chosen.
+    skipped : sequence of SkippedRows
+        Rows of the log that were not used, by reason; ``str`` gives the reason, the number and examples.
+    notes : sequence of str
+        Assumptions and limitations.
+    """
+
+    users: Any
+    groups: Any
+    memberships: Any
+    likes: Any
+    gammas: Any
+    theta: Floats
+    columns: dict[str, str]
+    settings: dict[str, Any]
+    skipped: Sequence[Any] = ()
+    notes: Sequence[str] = ()
+
+    def members(self, group: int) -> Any:
+        """Return the rows of ``users`` of one group, most probable first."""
+        import polars as pl
+
+        check_int("group", group, 0, self.groups.height - 1)
+        return self.users.filter(pl.col("group") == group).sort("probability", descending=True, maintain_order=True)
+
+    def similar_users(self, user: Any, limit: int = 10) -> Any:
+        """Return the users whose estimates are nearest to that of a user, of the user's group if it has one.
+
+        The table has the columns user, distance, radius (of the estimate of the other user), rows and group.
+
+        Raises
+        ------
+        ValueError
+            If the user is not in the log.
+        """
+        import polars as pl
+
+        limit = check_int("limit", limit, 1)
+        names = self.users["user"]
+        found = (names == user).arg_true() if names.dtype == pl.String or not isinstance(user, str) else []
+        if not len(found):
+            raise ValueError(f"user {user!r} is not in the log; its users are {names.dtype}, such as {names[0]!r}")
+        index = int(found[0])
+        group = self.users["group"][index]
+        others = np.arange(len(names)) if group is None else (self.users["group"] == group).arg_true().to_numpy()
+        others = others[others != index]
+        distances = np.linalg.norm(self.theta[others] - self.theta[index], axis=1)
+        nearest = np.argsort(distances, kind="stable")[:limit]
+        rows = self.users[others[nearest]]
+        return rows.select("user", pl.Series("distance", distances[nearest]), "radius", "rows", "group")
+
+    def summary(self) -> dict[str, str]:
+        """Return facts about the result by name, as text."""
+        counts = dict(self.users["status"].value_counts().iter_rows())
+        facts = {"groups": f"{self.groups.height:,}", "users": f"{self.users.height:,}"}
+        facts["rows"] = f"{int(self.users['rows'].sum()):,}"
+        for status in (IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH):
+            count = int(counts.get(status, 0))
+            facts[status] = f"{count:,} ({count / self.users.height:.1%})"
+        facts["gamma"] = f"{self.settings['gamma']:g}" + (" (chosen)" if self.gammas.height else "")
+        return facts
+
+    def __repr__(self) -> str:
+        return f"UserGroups({', '.join(f'{name}: {text}' for name, text in self.summary().items())})"
+
+    def _repr_html_(self) -> str:
+        facts = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in self.summary().items())
+        return f"<table><caption>locb.UserGroups</caption>{facts}</table>{self.groups._repr_html_()}"

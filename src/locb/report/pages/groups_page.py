@@ -1,0 +1,119 @@
+"""HTML page of groups of like-minded users in a log."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from locb.logs.groups.user_groups import UserGroups
+from locb.report.charts.group_charts import SHOWN_GROUPS, gamma_chart, group_map, likes_chart
+from locb.report.charts.report_maps import project
+from locb.report.pages.html import render_document, render_settings, render_table
+from locb.report.tables.groups_table import (
+    GAMMA_HEADINGS,
+    GROUP_HEADINGS,
+    LIKE_HEADINGS,
+    gamma_rows,
+    group_rows,
+    like_rows,
+    map_rows,
+)
+
+MAP_USERS = 1500  # users on the map
+CHART_GROUPS, CHART_FEATURES = 20, 30  # groups and features in the chart of what members like
+GROUP_NOTE = (
+    "Groups are numbered by size, the largest is 0. Certificate: no two members are further apart than this, with "
+    "probability 1 − delta for all groups together; not informative: the rows of the members do not give a bound below "
+    "twice norm_bound. Core: the half of the members about whom most is known. Stability: mean Jaccard similarity with "
+    "the best-fitting group in bootstrap samples of users; 1 means that the group is always found again."
+)
+LIKES_NOTE = (
+    "Effect of a feature on the reward, in the units of the log. If each feature is one arm, it is the mean reward of "
+    "the arm. If features were standardized, it is the effect of one standard deviation (in parentheses). The "
+    "difference is that to the average of all groups."
+)
+GAMMA_NOTE = (
+    "Groups were found with one half of a sample of users and scored with the other half. Evidence is the likelihood "
+    "of the rewards. The dashed line is the gamma that was used: the largest one within one standard error of the best."
+)
+MAP_NOTE = (
+    "Estimated preferences, first two principal components. Users with more rows are drawn first, at most "
+    f"{MAP_USERS:,} users."
+)
+
+
+def render_groups_page(found: UserGroups) -> str:
+    """Render the HTML page of groups."""
+    charts = _charts(found)
+    groups, likes = group_rows(found), like_rows(found)
+    tables = {"groups": _csv(GROUP_HEADINGS, groups), "likes": _csv(LIKE_HEADINGS, likes)}
+    facts = [*found.summary().items(), *found.columns.items(), *(("skipped", str(rows)) for rows in found.skipped)]
+    notes = "".join(f'<p class="note warn">{escape(note)}</p>' for note in found.notes)
+    body = [_card("Result", render_table("facts", ("fact", "value"), facts, "Facts about the result") + notes)]
+    body.append(_card("Groups", render_table("groups", GROUP_HEADINGS, groups, "Groups"), GROUP_NOTE))
+    for name, chart in charts.items():
+        box = f'<div id="chart-{name}" class="figure-box" tabindex="-1"></div>'
+        table = ""
+        if name == "likes":
+            table = render_table("likes", LIKE_HEADINGS, likes, "Effects")
+            table = f"<details><summary>All effects</summary>{table}</details>"
+        elif name == "gamma":
+            table = render_table("gammas", GAMMA_HEADINGS, gamma_rows(found), "Values of gamma")
+        body.append(_card(chart["title"], box + table, chart["description"]))
+    body.append(render_settings(found.settings))
+    data = {"charts": charts, "tables": tables}
+    subtitle = f"method {found.settings['method']}, gamma {found.settings['gamma']:g}"
+    return render_document("Groups of like-minded users", subtitle, "".join(body), data, ["findings.js"])
+
+
+def _card(title: str, content: str, note: str = "") -> str:
+    explained = f'<p class="muted small">{escape(note)}</p>' if note else ""
+    return f'<section class="card"><h2>{escape(title)}</h2>{content}{explained}</section>'
+
+
+def _charts(found: UserGroups) -> dict[str, dict[str, Any]]:
+    charts: dict[str, dict[str, Any]] = {}
+    if found.users.height > 1:
+        by_rows = np.argsort(-found.users["rows"].to_numpy(), kind="stable")[:MAP_USERS]
+        rows = map_rows(found, project(found.theta[by_rows]), by_rows, SHOWN_GROUPS)
+        present = {row["group"] for row in rows}
+        names = sorted((name for name in present if name.isdigit()), key=int)
+        names += sorted(name for name in present if not name.isdigit())
+        charts["map"] = {"title": "Map of users", "description": MAP_NOTE, "spec": group_map(names), "rows": rows}
+    if found.groups.height:
+        charts["likes"] = _likes(found)
+    if found.gammas.height:
+        best = float(found.gammas["evidence"].max())
+        rows = [
+            {**row, "loss": row["evidence"] - best, "low": row["evidence"] - best - row["error"]}
+            | {"high": row["evidence"] - best + row["error"]}
+            for row in found.gammas.iter_rows(named=True)
+        ]
+        spec = gamma_chart(found.settings["gamma"])
+        charts["gamma"] = {"title": "Choice of gamma", "description": GAMMA_NOTE, "spec": spec, "rows": rows}
+    return {name: chart | {"name": name, "spec": chart["spec"].to_dict()} for name, chart in charts.items()}
+
+
+def _likes(found: UserGroups) -> dict[str, Any]:
+    import polars as pl
+
+    shown = found.likes.filter((pl.col("group") < CHART_GROUPS) & (pl.col("feature") != "constant"))
+    spread = (
+        shown.group_by("feature").agg(pl.col("difference").abs().max()).sort("difference", "feature", descending=True)
+    )
+    features = spread["feature"].head(CHART_FEATURES).to_list()
+    rows = shown.filter(pl.col("feature").is_in(features)).with_columns(pl.col("group").cast(pl.String)).to_dicts()
+    groups = [str(group) for group in range(min(found.groups.height, CHART_GROUPS))]
+    spec = likes_chart(groups, features)
+    return {"title": "What members like", "description": LIKES_NOTE, "spec": spec, "rows": rows}
+
+
+def _csv(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([headings, *rows])
+    return out.getvalue()

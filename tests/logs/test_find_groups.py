@@ -1,0 +1,193 @@
+"""Groups of like-minded users: accuracy, certificates, the three methods, and users with few rows."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.sparse.csgraph import connected_components
+
+import locb
+from locb.kernels.common.linear_algebra import unpack_symmetric
+from locb.logs.groups.mixture import compute_evidence, fit_population, group_evidence, within_variance
+from locb.logs.groups.row_source import open_rows
+from locb.logs.groups.selection import GammaScore, choose_gamma, measure_stability
+from locb.logs.groups.user_sums import sum_by_user
+from logs.group_oracle import Scenario, draw_scenario, ellipsoid, log_evidence, true_width, user_rows
+
+SEEDS = range(5)
+
+
+@cache
+def scenario(seed: int) -> Scenario:
+    return draw_scenario(seed)
+
+
+@cache
+def groups_of(seed: int, method: str = "eloc", gamma: float | None = None) -> locb.UserGroups:
+    drawn = scenario(seed)
+    return locb.find_groups(drawn.frame, features=drawn.features, method=method, gamma=gamma, replicates=0)
+
+
+def members_of(found: locb.UserGroups) -> list[Any]:
+    return [found.members(group)["user"].to_numpy() for group in range(found.groups.height)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_f1_of_users_with_100_rows(seed: int) -> None:
+    drawn, known = scenario(seed), np.flatnonzero(scenario(seed).counts >= 100)
+    truth = [kept for members in drawn.truth if (kept := np.intersect1d(members, known)).size]
+    found = [kept for members in members_of(groups_of(seed)) if (kept := np.intersect1d(members, known)).size]
+    assert locb.match_clusters(found, truth).f1 >= 0.95
+
+
+@pytest.mark.parametrize(("method", "gamma"), [("eloc", None), ("locb", 1.6), ("off-club", None)])
+def test_certificates_are_at_least_the_true_width(method: str, gamma: float | None) -> None:
+    informative = 0
+    for seed in SEEDS:
+        drawn = draw_scenario(seed, n_users=24, rows=48_000, raw_dim=2, n_clusters=3)
+        found = locb.find_groups(
+            drawn.frame, features=drawn.features, method=method, gamma=gamma, replicates=0, norm_bound=1.0
+        )
+        for members, row in zip(members_of(found), found.groups.iter_rows(named=True), strict=True):
+            assert row["certificate"] >= true_width(drawn.theta, members)
+            informative += row["certificate"] < 2.0
+            core = found.members(row["group"]).sort("radius")["user"].head(max(2, round(len(members) / 2)))
+            assert row["core_certificate"] >= true_width(drawn.theta, core)
+            if method == "locb":
+                assert row["certificate"] <= 1.6
+    assert informative >= (0 if method == "off-club" else 5)
+
+
+def test_evidence_equals_the_density_of_the_rewards() -> None:
+    drawn = draw_scenario(9, n_users=5, rows=100, n_clusters=1)
+    sums = sum_by_user(open_rows(drawn.frame, "auto", {"features": drawn.features}))
+    rows, noise, variance = sums.block(slice(None)), 0.2, within_variance(0.5, sums.dim)
+    population = fit_population(rows, noise, sums.dim)
+    evidence = compute_evidence(rows, population, variance, sums.dim)
+    centres = np.random.default_rng(1).normal(size=(3, sums.dim))
+    found = group_evidence(evidence, centres)
+    covariance = np.linalg.inv(unpack_symmetric(population.prior[0, sums.dim :], sums.dim))
+    for index, user in enumerate(sums.ids):
+        x, r = user_rows(drawn.frame, drawn.features, user)
+        for group, centre in enumerate(centres):
+            expected = log_evidence(x, r, centre, variance * np.eye(sums.dim), noise)
+            assert found[index, group] == pytest.approx(expected, abs=1e-8)
+        expected = log_evidence(x, r, population.prior[1, : sums.dim], covariance, noise)
+        assert found[index, -1] == pytest.approx(expected, abs=1e-8)
+
+
+def test_radii_and_components_equal_slow_ones() -> None:
+    drawn = draw_scenario(3, n_users=40, rows=40_000, raw_dim=2)
+    found = locb.find_groups(
+        drawn.frame, features=drawn.features, method="off-club", alpha=0.35, replicates=0, norm_bound=1.0
+    )
+    order = found.users["user"].to_list()
+    rows = [ellipsoid(*user_rows(drawn.frame, drawn.features, user), 40, 0.5, 0.1, 1.0) for user in order]
+    theta, radii = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    np.testing.assert_allclose(found.theta, theta, atol=1e-10)
+    np.testing.assert_allclose(found.users["radius"], radii, rtol=1e-10)
+    joined = np.linalg.norm(theta[:, None] - theta[None], axis=2) <= 0.35 * (radii[:, None] + radii[None])
+    count, labels = connected_components(joined)
+    assert 1 < count < 40
+    assert found.groups.height == count
+    expected = {frozenset(np.array(order)[labels == label].tolist()) for label in range(count)}
+    assert {frozenset(members.tolist()) for members in members_of(found)} == expected
+
+
+def test_members_of_locb_are_within_half_of_gamma_of_a_seed() -> None:
+    drawn = draw_scenario(3, n_users=40, rows=80_000, raw_dim=2)
+    found = locb.find_groups(drawn.frame, features=drawn.features, method="locb", gamma=1.5, replicates=0)
+    radii, theta = found.users["radius"].to_numpy(), found.theta
+    group = found.users["group"].fill_null(-1).to_numpy()
+    assert found.groups.height >= 2
+    for number in range(found.groups.height):
+        members = np.flatnonzero(group == number)
+        seed = members[radii[members].argmin()]
+        assert (np.linalg.norm(theta[members] - theta[seed], axis=1) + radii[members] <= 0.75 + 1e-12).all()
+    unknown = found.users.filter(pl.col("status") == "not enough data to tell")
+    assert (unknown["radius"] > 0.75).all()
+    with pytest.raises(ValueError, match="gamma must be above .* no user has a radius"):
+        locb.find_groups(drawn.frame, features=drawn.features, method="locb", gamma=0.1)
+
+
+def test_users_with_few_rows_are_not_assigned() -> None:
+    drawn = scenario(0)
+    new = {name: np.append(values, [values[0]] * 30) for name, values in drawn.frame.items()}
+    new["user"][-30:] = np.arange(1000, 1030)  # 30 users with one row each
+    found = locb.find_groups(new, features=drawn.features, replicates=0)
+    status = found.users.filter(pl.col("user") >= 1000)["status"]
+    assert set(status) == {"not enough data to tell"}
+    known = found.users.filter((pl.col("user") < 1000) & (pl.col("rows") >= 100))
+    assert (known["status"] == "in a group").mean() > 0.95
+    total = found.memberships.group_by("user").agg(pl.col("probability").sum())["probability"]
+    assert total.max() <= 1.0 + 1e-9
+    assert (known["probability"] >= 0.5).all()
+
+
+def test_similar_users_and_likes() -> None:
+    rng = np.random.default_rng(2)
+    user, shown = rng.integers(60, size=12_000), rng.integers(3, size=12_000)
+    reward = np.where(rng.random(12_000) < np.where(user % 3 == shown, 0.8, 0.1), 20.0, 5.0)
+    found = locb.find_groups({"user": user, "arm": np.array(["tea", "cake", "news"])[shown], "reward": reward})
+    assert found.groups["users"].to_list() == [20, 20, 20]
+    assert (found.groups["stability"] > 0.9).all()
+    for group in range(3):
+        first = found.likes.filter(pl.col("group") == group).row(0, named=True)
+        kind = int(found.members(group)["user"][0]) % 3
+        assert first["feature"] == ["tea", "cake", "news"][kind]
+        assert first["effect"] == pytest.approx(17.0, abs=0.7)
+    similar = found.similar_users(7, limit=5)
+    assert [other % 3 for other in similar["user"]] == [1] * 5
+    assert similar["distance"].is_sorted()
+    with pytest.raises(ValueError, match="user 99 is not in the log"):
+        found.similar_users(99)
+    assert "3" in repr(found)
+    assert "locb.UserGroups" in found._repr_html_()
+
+
+def test_result_is_reproducible_and_does_not_depend_on_batches() -> None:
+    drawn = scenario(1)
+    other = locb.find_groups(drawn.frame, features=drawn.features, replicates=0, batch_rows=999)
+    assert other.users.equals(groups_of(1).users)
+    assert other.likes.equals(groups_of(1).likes)
+
+
+def test_gamma_is_the_largest_within_one_standard_error() -> None:
+    scores = [GammaScore(0.1, 3, 0.9, 5.0, 0.0), GammaScore(0.2, 3, 0.9, 4.95, 0.1), GammaScore(0.4, 2, 0.9, 4.0, 0.2)]
+    assert choose_gamma(scores) == 0.2
+    found = groups_of(0)
+    best = found.gammas["evidence"].max()
+    near = found.gammas.filter(pl.col("evidence") >= best - pl.col("error"))
+    assert found.settings["gamma"] == near["gamma"].max()
+
+
+def test_stability_of_found_and_of_lost_groups() -> None:
+    labels, users = np.repeat([0, 1, -1], 50), np.arange(150)
+    same = measure_stability(labels, 2, lambda drawn: labels[drawn], users, 5, 0)
+    np.testing.assert_array_equal(same, [1.0, 1.0])
+    merged = measure_stability(labels, 2, lambda drawn: np.minimum(labels[drawn], 0), users, 5, 0)
+    assert ((merged > 0.4) & (merged < 0.6)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "kmeans"}, "method must be one of 'eloc', 'locb', 'off-club', not 'kmeans'"),
+        ({"method": "locb"}, "gamma is required for method='locb'"),
+        ({"gamma": 0.0}, "gamma must be above 0, not 0.0"),
+        ({"max_groups": 0}, "max_groups must be from 1 to 1000, not 0"),
+        ({"min_probability": 1.0}, "min_probability must be strictly between 0 and 1, not 1.0"),
+        ({"reward": "stars"}, "reward: the table has no column 'stars'"),
+        ({"features": ["text"]}, "features: column 'text' has 70 distinct values, at most 64 are allowed"),
+        ({"dim": 3, "features": []}, "the table has no column with a usual name"),
+    ],
+)
+def test_errors(options: dict[str, Any], message: str) -> None:
+    frame = {"user": range(70), "reward": [1.0] * 70, "x": [0.5] * 70, "text": [f"t{number}" for number in range(70)]}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        locb.find_groups(frame, **({"features": ["x"]} | options))

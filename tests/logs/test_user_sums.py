@@ -1,0 +1,131 @@
+"""Sums of each user from one pass over a log: exact for any size of batches, and equal to slow sums."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import locb
+from locb.kernels.common.linear_algebra import unpack_symmetric
+from locb.logs.groups.row_source import open_rows
+from locb.logs.groups.user_sums import UserSums, sum_by_user
+from logs.group_oracle import user_rows
+
+FEATURES = ["price", "length"]
+
+
+def shop(count: int = 500) -> dict[str, Any]:
+    rng = np.random.default_rng(5)
+    frame: dict[str, Any] = {"user": [f"u{user}" for user in rng.integers(30, size=count)]}
+    frame |= {"reward": (1000 + 20 * rng.random(count)).round(2), "price": (50 + 9 * rng.random(count)).round(1)}
+    return frame | {"length": rng.integers(1, 9, size=count), "kind": rng.choice(["a", "b", "c"], size=count)}
+
+
+def sums_of(source: Any, batch_rows: int = 100, **options: Any) -> UserSums:
+    return sum_by_user(open_rows(source, "auto", {"features": FEATURES} | options), batch_rows=batch_rows)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "ndjson", "two files", "frame", "lazy", "pandas-like"])
+def test_equal_to_slow_sums(tmp_path: Path, kind: str) -> None:
+    frame = shop()
+    table = pl.DataFrame(frame)
+    source: Any = {"frame": table, "lazy": table.lazy()}.get(kind, frame)
+    if kind == "csv":
+        table.write_csv(source := tmp_path / "log.csv", separator=";")
+    elif kind == "parquet":
+        table.write_parquet(source := tmp_path / "log.parquet", row_group_size=64)
+    elif kind == "ndjson":
+        table.write_ndjson(source := tmp_path / "log.jsonl")
+    elif kind == "two files":
+        table.head(123).write_parquet(tmp_path / "a.parquet")
+        table.tail(377).write_parquet(tmp_path / "b.parquet")
+        source = tmp_path
+    sums = sums_of(source)
+    x = np.stack([np.asarray(frame[name], float) for name in FEATURES], axis=1)
+    mean, deviation = x.mean(axis=0), x.std(axis=0)
+    low, high = frame["reward"].min(), frame["reward"].max()
+    assert sums.ids.to_list() == list(dict.fromkeys(frame["user"]))
+    assert sums.is_standardized
+    for index, user in enumerate(sums.ids):
+        own, rewards = user_rows(frame, FEATURES, user)
+        standard = np.hstack([(own - mean) / deviation / 2.0, np.full((len(own), 1), np.sqrt(0.5))])
+        mapped = (rewards - low) / (high - low)
+        row = sums.block(slice(index, index + 1))[0]
+        np.testing.assert_allclose(row[:3], standard.T @ mapped, atol=1e-9)
+        np.testing.assert_allclose(unpack_symmetric(row[3:], 3), standard.T @ standard, atol=1e-9)
+        np.testing.assert_allclose(sums.squares[index], mapped @ mapped, atol=1e-9)
+        np.testing.assert_allclose(sums.rewards[index], rewards.sum())
+        assert sums.counts[index] == len(own)
+    assert sums.sigma == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_size_of_batches_does_not_change_a_bit(tmp_path: Path, suffix: str) -> None:
+    table = pl.DataFrame(shop(300))
+    path = tmp_path / f"log.{suffix}"
+    table.write_csv(path) if suffix == "csv" else table.write_parquet(path, row_group_size=70)
+    found = [sums_of(path, rows, features=[*FEATURES, "kind"]) for rows in (1, 17, 100, 10**6)]
+    for sums in found[1:]:
+        assert sums.ids.to_list() == found[0].ids.to_list()
+        assert sums.rows.tobytes() == found[0].rows.tobytes()
+        assert sums.squares.tobytes() == found[0].squares.tobytes()
+
+
+def test_features_of_norm_one_are_used_as_they_are() -> None:
+    frame = {"user": [1, 1, 2], "reward": [0.0, 1.0, 1.0], "x": [[0.6, 0.8], [1.0, 0.0], [0.0, -1.0]]}
+    sums = sums_of(frame, features=["x"])
+    assert not sums.is_standardized
+    assert sums.names == ["x[0]", "x[1]"]
+    np.testing.assert_allclose(sums.block(slice(None)), [[1.0, 0.0, 1.36, 0.48, 0.64], [0.0, -1.0, 0.0, 0.0, 1.0]])
+
+
+def test_arms_of_a_table_and_of_a_log() -> None:
+    frame = {"user": ["a", "a", "b"], "arm": ["x", "y", "y"], "reward": [3.0, 5.0, 9.0]}
+    table = sum_by_user(open_rows(frame, "auto", {}))
+    log = sum_by_user(open_rows(locb.Log.read(frame), "auto", {}))
+    for sums in (table, log):
+        assert sums.names == ["x", "y"]
+        assert sums.offset == 3.0  # the lowest reward
+        np.testing.assert_allclose(sums.block(slice(None)), [[0, 1 / 3, 1, 0, 1], [0, 1, 0, 0, 1]], atol=1e-12)
+
+
+def test_arms_beyond_the_catalogue_are_hashed() -> None:
+    frame = {"user": [1] * 100, "arm": [f"item {number}" for number in range(100)], "reward": [1.0] * 100}
+    sums = sum_by_user(open_rows(frame, "auto", {}))
+    assert sums.dim == 64
+    assert sums.offset == 0.0
+
+
+def test_unusable_rows_are_counted(tmp_path: Path) -> None:
+    text = "user;reward;price\na;1,5;2\n;1;2\nb;viel;2\nb;;2\nb;0,5;x\nb;0,25;3\n"
+    (tmp_path / "log.csv").write_text(text)
+    source = open_rows(tmp_path / "log.csv", "auto", {"features": ["price"]})
+    sums = sum_by_user(source, batch_rows=2)
+    assert sums.rewards.tolist() == [1.5, 0.25]
+    assert [str(rows) for rows in source.skipped] == [
+        "skipped 1 row: the user (user) is missing (for example row 2: 'None')",
+        "skipped 1 row: the reward (reward) is not a number (for example row 3: 'viel')",
+        "skipped 1 row: the reward (reward) is missing (for example row 4: 'None')",
+        "skipped 1 row: the feature (price) is missing or not a number (for example row 5: 'x')",
+    ]
+    filled = sum_by_user(open_rows(tmp_path / "log.csv", "auto", {"features": ["price"], "missing_reward": 0}))
+    assert filled.counts.tolist() == [1.0, 2.0]
+
+
+def test_ids_are_kept() -> None:
+    frame = {"shop": ["a", "a", "b"], "customer": [1.0, 2.0, 1.5], "x": [1.0, 0.0, 1.0], "reward": [0.0, 1.0, 1.0]}
+    sums = sums_of(frame, user=["shop", "customer"], features=["x"])
+    assert sums.ids.to_list() == ["a/1", "a/2", "b/1.5"]
+    assert sums_of(frame | {"user": [7, 7, 9]}, features=["x"]).ids.to_list() == [7, 9]
+
+
+def test_memory_limit() -> None:
+    frame = {"user": np.arange(5000), "reward": np.ones(5000), "x": np.ones(5000)}
+    with pytest.raises(
+        ValueError, match=r"max_memory must be at least 0\.000224 \(GiB\) for 5,000 users and 1 features"
+    ):
+        sum_by_user(open_rows(frame, "auto", {"features": ["x"]}), max_memory=1e-4)
