@@ -12,7 +12,7 @@ LIBRARIES = ("polars", "pandas")
 _INSTALL = {"polars": "pip install 'locb[data]'", "pandas": "pip install pandas"}
 
 
-def make_frame(columns: Mapping[str, Sequence[Any]], library: str = "polars") -> Any:
+def make_frame(columns: Mapping[str, Any], library: str = "polars") -> Any:
     """Return a data frame with these columns.
 
     Parameters

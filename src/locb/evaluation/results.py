@@ -11,6 +11,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.frames import make_frame, rows_to_columns
+from locb.common.presentation import presenter
 from locb.common.validation import ParameterError
 from locb.evaluation.confidence_intervals import ci_half_width
 
@@ -41,6 +42,35 @@ class Run:
     seconds: float
     policy: Any
 
+    def summary(self) -> dict[str, str]:
+        """Return the main numbers of the run as text, by name."""
+        count = len(self.rewards)
+        facts = {"rounds": f"{count:,}"}
+        if count:
+            facts |= {"regret": f"{self.regret[-1]:,.1f}", "reward per round": f"{self.rewards.mean():.4f}"}
+            facts["time"] = f"{self.seconds:.3g} s, {1e6 * self.seconds / count:.3g} µs per round"
+        return facts
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{name} {value}" for name, value in self.summary().items())
+        return f"Run({type(self.policy).__name__}: {facts})"
+
+    def _repr_html_(self) -> str:
+        return str(presenter().html_of_run(self))
+
+    def plot_regret(self) -> Any:
+        """Return an Altair chart of the cumulative regret over the rounds.
+
+        The sum of such charts, ``run.plot_regret() + other.plot_regret()``, compares runs of several policies.
+        """
+        return presenter().plot_regret(self)
+
+    def to_frame(self, library: str = "polars") -> Any:
+        """Return a data frame with one row per round: round, chosen arm, reward and cumulative regret."""
+        rounds = np.arange(1, len(self.rewards) + 1)
+        columns = {"round": rounds, "chosen": self.chosen, "reward": self.rewards, "regret": self.regret}
+        return make_frame(columns, library)
+
 
 @dataclass(frozen=True)
 class ClusterHistory:
@@ -49,6 +79,9 @@ class ClusterHistory:
     count: Ints  # (repeats, checkpoints) number of distinct clusters
     f1: Floats  # (repeats, checkpoints) F1 score against the true clusters; NaN where there are no clusters
     clusters: list[list[Ints]]  # first repeat: distinct clusters per checkpoint, reduced to the users of sample_users
+
+    def __repr__(self) -> str:
+        return f"ClusterHistory({self.count.shape[0]} repeats, {self.count.shape[1]} checkpoints)"
 
 
 @dataclass(frozen=True)
@@ -99,6 +132,9 @@ class UserMap:
     theta: Floats  # (n, d) true parameter vector of each user
     truth: list[list[int]]  # users of each true cluster
     found: list[list[int]]  # users of each found cluster
+
+    def __repr__(self) -> str:
+        return f"UserMap({self.policy}: {len(self.theta)} users, {len(self.truth)} true and {len(self.found)} found)"
 
 
 def format_value(value: Any) -> str:
@@ -159,6 +195,13 @@ class Comparison:
         sets = f"{policies} {'policies' if policies > 1 else 'policy'}, {len(self.results)} results"
         best = "" if self.parts else f"; lowest regret: {self.best().label(self.varied_parameters)}"
         return f"Comparison({where}: {sets}, {len(self.seeds)} × {self.checkpoints[-1]:,} rounds{best})"
+
+    def _repr_html_(self) -> str:
+        return str(presenter().html_of_comparison(self))
+
+    def plot(self) -> Any:
+        """Return an Altair chart of the cumulative regret of each policy over the rounds, with its best parameters."""
+        return presenter().plot_comparison(self)
 
     @property
     def varied_parameters(self) -> list[str]:

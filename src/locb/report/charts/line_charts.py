@@ -39,8 +39,8 @@ def _policy_colour(names: list[str], colours: list[str], **legend: Any) -> Any:
     )
 
 
-def _policy_selection() -> Any:
-    return alt.selection_point(name="policy_picked", fields=["policy"], bind="legend", toggle="true")
+def _policy_selection(suffix: str = "") -> Any:
+    return alt.selection_point(name=f"policy_picked{suffix}", fields=["policy"], bind="legend", toggle="true")
 
 
 def _banded_lines(data: Any, y: str, title: str, spec: str, colour: Any, selection: Any) -> tuple[Any, Any]:
@@ -88,11 +88,12 @@ def curve_chart(curve: Curve, policies: list[str], height: int = 280) -> Any:
     return (band + line.add_params(selection)).properties(width="container", height=height)
 
 
-def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) -> Any:
+def regret_chart(comparison: Comparison, width: int = 420, height: int = 340, suffix: str = "") -> Any:
     """Return a chart of the cumulative regret of each policy over rounds, with the 95% confidence band of the mean.
 
     With three or more policies, a second panel omits the policy with the highest final regret if that regret is more
-    than twice the second highest.
+    than twice the second highest. Charts that are combined need different values of ``suffix``, the end of the name of
+    the selection, because Vega-Lite confuses lines with the same selection.
     """
     rows = regret_rows(comparison)
     varied = comparison.varied_parameters
@@ -101,7 +102,7 @@ def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) ->
     final = {entry.label(varied): float(entry.final_regret.mean()) for entry in entries}
     names = sorted(final, key=lambda name: -final[name])
     colour = _policy_colour(names, [colour_of[name] for name in names])
-    selection = _policy_selection()
+    selection = _policy_selection(suffix)
 
     def panel(shown: list[dict[str, Any]], title: str, subtitle: str, *params: Any) -> Any:
         band, line = _banded_lines(
