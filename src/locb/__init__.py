@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from locb.common.presentation import set_presenter
+
 if TYPE_CHECKING:
     from locb import datasets
     from locb.common.feature_hashing import features
@@ -117,6 +119,7 @@ _MODULES = {
         "validate_parameters",
     ),
 }
+set_presenter(lambda: import_module("locb.report.notebook"))
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 

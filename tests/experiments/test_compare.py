@@ -157,7 +157,7 @@ def test_regret_checkpoints_include_the_last_round() -> None:
     ("change", "message"),
     [
         ({"policies": ["ucb"]}, "unknown policy 'ucb'; choose from locb, "),
-        ({"policies": "locb"}, "policies must be a list of names, not the string 'locb'"),
+        ({"policies": "locb,club"}, "unknown policy 'locb,club'; choose from locb, "),
         ({"alphas": [1.0, 1.0]}, "alphas must be distinct"),
         ({"jobs": -2}, "jobs must be -1 or at least 1, not -2"),
         ({"policies": []}, "policies must have at least one element"),

@@ -65,7 +65,6 @@ def test_copy_from_get_params_plays_the_same(kind: str) -> None:
     copy = type(policy)(**policy.get_params())
     assert list(policy.get_params()) == [parameter.name for parameter in type(policy).parameters]
     assert copy.get_params() == policy.get_params()
-    assert repr(copy) == repr(policy)
     assert copy.served.sum() == 0
     if "ties" not in KINDS[kind]:  # drawing seed users changes the generator for random ties
         assert np.array_equal(copy.play(make_rounds(100)), other.play(make_rounds(100)))
@@ -84,9 +83,10 @@ def test_get_params_follows_the_policy() -> None:
 
 def test_values_are_recorded_in_plain_form() -> None:
     policy = locb.LinUCB(n_users=np.int32(3), dim=2, alpha=np.float32(0.5), shared=np.bool_(True), dtype=np.float32)
-    assert repr(policy) == (
-        "LinUCB(n_users=3, dim=2, alpha=0.5, shared=True, ties='first', reward_range=None, dtype='float32', seed=0)"
-    )
+    assert repr(policy) == "LinUCB(n_users=3, dim=2, alpha=0.5, shared=True, dtype='float32')"
+    kinds = {name: type(value) for name, value in policy.get_params().items() if value is not None}
+    expected = {"n_users": int, "dim": int, "alpha": float, "shared": bool, "ties": str, "dtype": str, "seed": int}
+    assert kinds == expected
     with pytest.raises(ValueError, match="shared must be True or False, not 1"):
         locb.LinUCB(n_users=3, dim=2, shared=1)
 
@@ -123,7 +123,7 @@ def test_custom_policy_declares_parameters() -> None:
     policy = Custom(n_users=2, dim=3, epsilon=1)
     assert policy.get_params() == {"n_users": 2, "dim": 3, "epsilon": 1.0, "plain": 3}
     assert type(policy)(**policy.get_params()).get_params() == policy.get_params()
-    assert repr(policy) == "Custom(n_users=2, dim=3, epsilon=1.0, plain=3)"
+    assert repr(policy) == "Custom(n_users=2, dim=3, epsilon=1.0)"
     assert "epsilon : float, default=0.1\n    Exploration rate. Must be ≥ 0, ≤ 1." in (Custom.__doc__ or "")
     with pytest.raises(ValueError, match="epsilon must be between 0 and 1, not 2"):
         Custom(n_users=2, dim=3, epsilon=2)

@@ -8,7 +8,7 @@ import typer
 
 import locb
 from locb.cli.common import console
-from locb.cli.compare import compare
+from locb.cli.comparison.compare import compare
 from locb.cli.data.dataset import data
 from locb.cli.data.evaluate import evaluate
 from locb.cli.data.groups import groups

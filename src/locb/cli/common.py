@@ -101,7 +101,8 @@ def run_all(
     ledger : Ledger
         Outcomes of finished runs.
     """
-    prepare()
+    with console.status("Compiling the policies that are not in the cache …"):
+        prepare()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("remaining:"), TimeRemainingColumn(), console=console) as bar:
         task = bar.add_task("Running", total=None)

@@ -71,6 +71,10 @@ class Rounds:
     def __len__(self) -> int:
         return int(self.users.size)
 
+    def __repr__(self) -> str:
+        means = "" if self.means is None else ", with expected rewards"
+        return f"Rounds({len(self):,} rounds, {self.n_arms} arms, {self.dim} features{means})"
+
     @property
     def n_arms(self) -> int:
         """The number of arms per round."""

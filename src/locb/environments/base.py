@@ -14,6 +14,7 @@ from locb.common.rounds import Rounds
 from locb.common.validation import ParameterError
 
 BLOCK = 4096  # rounds per block; each block has its own random generator
+_SIZES = {"n_users": "users", "n_arms": "arms per round", "dim": "features"}
 
 
 class Environment(ABC):
@@ -34,6 +35,10 @@ class Environment(ABC):
     n_users: int
     dim: int
     n_arms: int
+
+    def __repr__(self) -> str:
+        sizes = [(name, getattr(self, attribute, None)) for attribute, name in _SIZES.items()]
+        return f"{type(self).__name__}({', '.join(f'{size:,} {name}' for name, size in sizes if size is not None)})"
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, count: int) -> Rounds:

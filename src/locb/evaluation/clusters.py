@@ -30,6 +30,11 @@ class Cluster:
     members: Ints
     returned_at: int | None = None
 
+    def __repr__(self) -> str:
+        around = "" if self.seed is None else f" around user {self.seed}"
+        state = "still changing" if self.returned_at is None else f"final since round {self.returned_at:,}"
+        return f"Cluster({len(self):,} users{around}, {state})"
+
     def __len__(self) -> int:
         return int(self.members.size)
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
+from locb.common.frames import make_frame, rows_to_columns
+from locb.common.presentation import presenter
+from locb.common.validation import ParameterError
 from locb.evaluation.confidence_intervals import ci_half_width
 
 MAX_MAP_USERS = 500  # maximum number of users on an interactive map
@@ -38,6 +42,35 @@ class Run:
     seconds: float
     policy: Any
 
+    def summary(self) -> dict[str, str]:
+        """Return the main numbers of the run as text, by name."""
+        count = len(self.rewards)
+        facts = {"rounds": f"{count:,}"}
+        if count:
+            facts |= {"regret": f"{self.regret[-1]:,.1f}", "reward per round": f"{self.rewards.mean():.4f}"}
+            facts["time"] = f"{self.seconds:.3g} s, {1e6 * self.seconds / count:.3g} µs per round"
+        return facts
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{name} {value}" for name, value in self.summary().items())
+        return f"Run({type(self.policy).__name__}: {facts})"
+
+    def _repr_html_(self) -> str:
+        return str(presenter().html_of_run(self))
+
+    def plot_regret(self) -> Any:
+        """Return an Altair chart of the cumulative regret over the rounds.
+
+        The sum of such charts, ``run.plot_regret() + other.plot_regret()``, compares runs of several policies.
+        """
+        return presenter().plot_regret(self)
+
+    def to_frame(self, library: str = "polars") -> Any:
+        """Return a data frame with one row per round: round, chosen arm, reward and cumulative regret."""
+        rounds = np.arange(1, len(self.rewards) + 1)
+        columns = {"round": rounds, "chosen": self.chosen, "reward": self.rewards, "regret": self.regret}
+        return make_frame(columns, library)
+
 
 @dataclass(frozen=True)
 class ClusterHistory:
@@ -47,10 +80,13 @@ class ClusterHistory:
     f1: Floats  # (repeats, checkpoints) F1 score against the true clusters; NaN where there are no clusters
     clusters: list[list[Ints]]  # first repeat: distinct clusters per checkpoint, reduced to the users of sample_users
 
+    def __repr__(self) -> str:
+        return f"ClusterHistory({self.count.shape[0]} repeats, {self.count.shape[1]} checkpoints)"
+
 
 @dataclass(frozen=True)
 class PolicyResult:
-    """Result of one policy with one value of alpha in a comparison, over all repeats.
+    """Result of one policy with one set of parameters in one environment of a comparison, over all repeats.
 
     ``points`` is the number of rounds in ``Comparison.checkpoints``.
     """
@@ -64,11 +100,28 @@ class PolicyResult:
     microseconds_per_round: Floats  # (repeats,)
     cumulative_reward: Floats | None = None  # (repeats, points) at the checkpoints; None if not recorded
     cluster_history: ClusterHistory | None = None  # None for a policy without clusters
+    parameters: dict[str, Any] = field(default_factory=dict)  # alpha, and the parameters of the grid
+    environment: str = "synthetic"
+
+    def __post_init__(self) -> None:
+        if not self.parameters and self.alpha is not None:
+            object.__setattr__(self, "parameters", {"alpha": self.alpha})
+
+    def __repr__(self) -> str:
+        repeats = f"{len(self.reward)} repeat{'s' if len(self.reward) > 1 else ''}"
+        name = self.label(self.parameters)
+        return f"PolicyResult({name}, {self.environment}: regret {self.final_regret.mean():,.1f}, {repeats})"
 
     @property
     def final_regret(self) -> Floats:
         """Cumulative regret after the last round, (repeats,)."""
         return self.regret[:, -1]
+
+    def label(self, names: Collection[str]) -> str:
+        """Return the name of the policy, followed by the values of the parameters ``names`` that it has."""
+        shown = [(name, value) for name, value in self.parameters.items() if name in names]
+        texts = [f"{'α' if name == 'alpha' else name} = {format_value(value)}" for name, value in shown]
+        return f"{self.policy} ({', '.join(texts)})" if texts else self.policy
 
 
 @dataclass(frozen=True)
@@ -79,6 +132,14 @@ class UserMap:
     theta: Floats  # (n, d) true preferences of each user
     truth: list[list[int]]  # users of each true cluster
     found: list[list[int]]  # users of each found cluster
+
+    def __repr__(self) -> str:
+        return f"UserMap({self.policy}: {len(self.theta)} users, {len(self.truth)} true and {len(self.found)} found)"
+
+
+def format_value(value: Any) -> str:
+    """Return the value of a parameter as short text."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def sample_users(count: int) -> Ints:
@@ -102,7 +163,7 @@ class Comparison:
     checkpoints : (points,) ints
         Rounds after which regret and reward are recorded.
     results : list of PolicyResult
-        One element per policy and value of alpha.
+        One element per environment, policy and set of parameters.
     user_map : UserMap or None
         Users and clusters of the first policy that finds clusters; None if no policy does.
     seeds : list of int
@@ -112,7 +173,9 @@ class Comparison:
     notes : list of str
         Limitations of the data that a reader of the results must know.
     cluster_checkpoints : (checkpoints,) ints
-        Rounds after which clusters are recorded.
+        Rounds after which clusters are recorded; empty with several environments.
+    parts : dict
+        The comparison in each environment, by name of the environment; empty with a single environment.
     """
 
     settings: dict[str, Any]
@@ -123,22 +186,99 @@ class Comparison:
     versions: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     cluster_checkpoints: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    parts: dict[str, Comparison] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        environments = list(dict.fromkeys(result.environment for result in self.results))
+        where = environments[0] if len(environments) == 1 else f"{len(environments)} environments"
+        policies = len({result.policy for result in self.results})
+        sets = f"{policies} {'policies' if policies > 1 else 'policy'}, {len(self.results)} results"
+        best = "" if self.parts else f"; lowest regret: {self.best().label(self.varied_parameters)}"
+        return f"Comparison({where}: {sets}, {len(self.seeds)} × {self.checkpoints[-1]:,} rounds{best})"
+
+    def _repr_html_(self) -> str:
+        return str(presenter().html_of_comparison(self))
+
+    def plot(self) -> Any:
+        """Return an Altair chart of the cumulative regret of each policy over the rounds, with its best parameters."""
+        return presenter().plot_comparison(self)
+
+    @property
+    def varied_parameters(self) -> list[str]:
+        """Parameters of which a policy has several values in the results."""
+        values: dict[tuple[str, str], set[str]] = {}
+        for result in self.results:
+            for name, value in result.parameters.items():
+                values.setdefault((name, result.policy), set()).add(repr(value))
+        return list(dict.fromkeys(name for (name, _), found in values.items() if len(found) > 1))
+
+    def best(self, policy: str | None = None, *, environment: str | None = None) -> PolicyResult:
+        """Return the result with the lowest mean regret.
+
+        Parameters
+        ----------
+        policy : str, optional
+            Name of a policy, of which the best parameters are returned. By default, all policies.
+        environment : str, optional
+            Name of an environment. Required if there are several, because their regrets cannot be compared.
+        """
+        if environment is None and self.parts:
+            raise ParameterError("environment", f" is required: choose from {', '.join(self.parts)}")
+        results = self.results
+        for name, wanted in (("environment", environment), ("policy", policy)):
+            known = list(dict.fromkeys(getattr(result, name) for result in results))
+            if wanted is not None and wanted not in known:
+                raise ParameterError(name, f" must be one of {', '.join(known)}, not {wanted!r}")
+            results = [result for result in results if wanted in (None, getattr(result, name))]
+        return min(results, key=lambda result: float(result.final_regret.mean()))
+
+    def to_frame(self, library: str = "polars", *, curves: bool = False) -> Any:
+        """Return the results as a data frame with one row per environment, policy, parameters and repeat.
+
+        Parameters
+        ----------
+        library : {"polars", "pandas"}, default "polars"
+            Library of the data frame, which must be installed.
+        curves : bool, default False
+            Whether to return one row per checkpoint instead, with the columns ``round`` and ``regret`` after it.
+        """
+        rows = []
+        for result in self.results:
+            first = {"environment": result.environment, "policy": result.policy, **result.parameters}
+            for repeat, seed in enumerate(self.seeds):
+                key = first | {"repeat": repeat, "seed": seed}
+                if curves:
+                    points = zip(self.checkpoints.tolist(), result.regret[repeat].tolist(), strict=True)
+                    rows += [key | {"round": t, "regret": regret} for t, regret in points]
+                    continue
+                names = {"regret": "final_regret", "reward": "reward", "clusters": "n_clusters", "f1": "f1"}
+                names["microseconds_per_round"] = "microseconds_per_round"
+                rows.append(key | {name: getattr(result, field)[repeat].item() for name, field in names.items()})
+        parameters = dict.fromkeys(name for result in self.results for name in result.parameters)
+        return make_frame(rows_to_columns(rows, ["environment", "policy", *parameters]), library)
+
+    def to_pandas(self, *, curves: bool = False) -> Any:
+        """Return ``to_frame`` as a pandas data frame."""
+        return self.to_frame("pandas", curves=curves)
 
     def best_per_policy(self) -> list[PolicyResult]:
-        """Return, for each policy, the result with the lowest mean regret over its values of alpha."""
-        best: dict[str, PolicyResult] = {}
+        """Return, for each environment and policy, the result with the lowest mean regret over its parameters."""
+        best: dict[tuple[str, str], PolicyResult] = {}
         for result in self.results:
-            known = best.get(result.policy)
+            key = result.environment, result.policy
+            known = best.get(key)
             if known is None or result.final_regret.mean() < known.final_regret.mean():
-                best[result.policy] = result
+                best[key] = result
         return list(best.values())
 
     def verdict(self) -> str:
-        """Return a sentence that compares the two policies with the lowest regret.
+        """Return a sentence that compares the two policies with the lowest regret, one for each environment.
 
         The difference of their regrets and its 95% interval are paired: they are computed from the difference in each
         repeat.
         """
+        if self.parts:
+            return " ".join(f"{name}: {part.verdict()}" for name, part in self.parts.items())
         ranked = sorted(self.best_per_policy(), key=lambda result: float(result.final_regret.mean()))
         first = ranked[0]
         if len(ranked) == 1:
@@ -153,3 +293,18 @@ class Comparison:
             return f"{sentence}. With one repeat there is no confidence interval."
         size = "exceeds the margin" if gap.mean() > margin else "is within the margin and may be due to chance"
         return f"{sentence} (± {margin:,.0f}, 95% interval, paired over {len(gap)} repeats): the difference {size}."
+
+
+def combine_environments(parts: dict[str, Comparison]) -> Comparison:
+    """Return one comparison with the results of several environments, by name of the environment."""
+    first = next(iter(parts.values()))
+    environments = {name: part.settings["environment"] for name, part in parts.items()}
+    return replace(
+        first,
+        settings=first.settings | {"environment": environments},
+        results=[result for part in parts.values() for result in part.results],
+        user_map=None,
+        notes=[f"{name}: {note}" for name, part in parts.items() for note in part.notes],
+        cluster_checkpoints=np.empty(0, np.int64),
+        parts=parts,
+    )

@@ -12,6 +12,7 @@ from locb.common.validation import ParameterError
 from locb.environments import Environment
 from locb.evaluation.results import Run
 from locb.policies import Policy
+from locb.report.terminal.progress_bar import ProgressBar
 
 
 def split_rounds(blocks: Iterable[Rounds], checkpoints: Sequence[int]) -> Iterator[Rounds]:
@@ -38,13 +39,11 @@ def simulate(
     *,
     rounds: int,
     seed: int = 0,
-    progress: Callable[[int], None] | None = None,
+    progress: bool | Callable[[int], None] | None = None,
     checkpoints: Sequence[int] = (),
     at_checkpoint: Callable[[], None] | None = None,
 ) -> Run:
     """Run a policy on rounds of an environment and return its regret and rewards.
-
-    Rounds are generated in blocks. Memory use is one block plus three numbers per round for the result.
 
     Parameters
     ----------
@@ -56,8 +55,9 @@ def simulate(
         Number of rounds, at least 0.
     seed : int, default 0
         Random seed of the rounds. Runs with the same environment and random seed have the same rounds.
-    progress : callable, optional
-        Called after each block of at most 4,096 rounds with the number of rounds played so far.
+    progress : bool or callable, optional
+        Whether to show a progress bar if the run takes more than a second. By default, in notebooks and terminals. A
+        function is called with the number of finished rounds after each block of at most 4,096 rounds.
     checkpoints : sequence of int, default ()
         Strictly ascending numbers of rounds, counted from 1, after which ``at_checkpoint`` is called.
     at_checkpoint : callable, optional
@@ -78,20 +78,29 @@ def simulate(
     """
     _check_arguments(policy, env, rounds, checkpoints)
     regret, rewards, chosen = np.empty(rounds), np.empty(rounds), np.empty(rounds, np.int64)
-    policy.prepare()
     seconds, done = 0.0, 0
-    for block in split_rounds(env.stream(rounds, seed=seed), checkpoints):
-        began = time.perf_counter()
-        arms = policy.play(block)
-        seconds += time.perf_counter() - began
-        span = slice(done, done + len(block))
-        regret[span], rewards[span], chosen[span] = block.regret(arms), block.earned(arms), arms
-        done += len(block)
-        if progress is not None:
-            progress(done)
-        if at_checkpoint is not None and done in checkpoints:
-            at_checkpoint()
+    with ProgressBar(_reporter(progress)) as bar:
+        bar.stage("Compiling", reported=False)
+        policy.prepare()
+        report = bar.stage("Running")
+        for block in split_rounds(env.stream(rounds, seed=seed), checkpoints):
+            began = time.perf_counter()
+            arms = policy.play(block)
+            seconds += time.perf_counter() - began
+            span, done = slice(done, done + len(block)), done + len(block)
+            regret[span], rewards[span], chosen[span] = block.regret(arms), block.earned(arms), arms
+            report(done, rounds)
+            if at_checkpoint is not None and done in checkpoints:
+                at_checkpoint()
     return Run(np.cumsum(regret), rewards, chosen, seconds, policy)
+
+
+def _reporter(progress: bool | Callable[[int], None] | None) -> bool | Callable[[float, float], None] | None:
+    """Return ``progress`` as a function of (finished rounds, total rounds), if it is a function."""
+    if not callable(progress):
+        return progress
+    report = progress
+    return lambda done, _: report(int(done))
 
 
 def _check_arguments(policy: Policy, env: Environment, rounds: int, checkpoints: Sequence[int]) -> None:

@@ -28,7 +28,9 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
         "results": [
             {
                 "policy": entry.policy,
+                "environment": entry.environment,
                 "alpha": entry.alpha,
+                "parameters": entry.parameters,
                 "regret": entry.final_regret.tolist(),
                 "reward": entry.reward.tolist(),
                 "clusters": entry.n_clusters.tolist(),

@@ -18,7 +18,7 @@ RECORD_FILE = "run.json"
 
 @dataclass(frozen=True)
 class CurveMeans:
-    """Values of one curve for every policy at its best alpha, as means over repeats."""
+    """Values of one curve for every policy with its best parameters, as means over repeats."""
 
     curve: Curve
     rounds: Ints  # round of each point
@@ -63,6 +63,8 @@ def _parse_comparison(record: dict[str, Any]) -> Comparison:
             n_clusters=np.array(result["clusters"]),
             f1=np.array(result["f1"], dtype=np.float64),
             microseconds_per_round=np.array(result["microseconds_per_round"], dtype=np.float64),
+            parameters=result.get("parameters", {}),
+            environment=result.get("environment", "synthetic"),
         )
         for result in record["results"]
     ]
@@ -90,8 +92,9 @@ def _parse_regret(result: dict[str, Any]) -> Floats:
 
 
 def _parse_curves(results: list[dict[str, Any]], comparison: Comparison) -> list[CurveMeans]:
-    best = [(entry.policy, entry.alpha) for entry in comparison.best_per_policy()]
-    selected = [result for result in results if (result["policy"], result["alpha"]) in best]
+    best = comparison.best_per_policy()
+    pairs = zip(results, comparison.results, strict=True)
+    selected = [result for result, entry in pairs if any(entry is other for other in best)]
     curves = []
     for curve in CURVES:
         means = {

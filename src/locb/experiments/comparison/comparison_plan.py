@@ -1,4 +1,4 @@
-"""Plan of a comparison: the runs (policy, alpha and repeat), and the combination of their results."""
+"""Plan of a comparison: the runs (environment, policy, parameters and repeat), and the combination of their results."""
 
 from __future__ import annotations
 
@@ -10,43 +10,82 @@ from typing import Any
 import numpy as np
 
 from locb.common.validation import ParameterError
-from locb.evaluation.results import ClusterHistory, Comparison, PolicyResult, UserMap
-from locb.experiments.comparison.comparison_run import (
-    Outcome,
-    Task,
-    accepted_parameters,
-    cluster_checkpoints,
-    regret_checkpoints,
-)
-from locb.experiments.custom_policy import policy_source
+from locb.evaluation.results import ClusterHistory, Comparison, PolicyResult, UserMap, combine_environments
+from locb.experiments.comparison.candidates import Candidate, Grid, accepted_parameters, check_grid, make_candidates
+from locb.experiments.comparison.comparison_run import Outcome, Task, cluster_checkpoints, regret_checkpoints
+from locb.experiments.comparison.environment_sources import EnvironmentSource, make_sources
 from locb.experiments.dataset_summary import features_note, likes_note
-from locb.experiments.environment_factory import data_digest, ground_truth_note, make_environment, true_clusters
+from locb.experiments.environment_factory import data_digest, ground_truth_note, true_clusters
 from locb.experiments.jobs import Ledger, code_digest, run_jobs, versions
 from locb.experiments.parallel import Workers
-from locb.policies import POLICIES, REGISTRY
+from locb.policies import REGISTRY
 from locb.policies.parameters import check_reward_range
 
 DEFAULT_POLICIES = tuple(name for name, spec in REGISTRY.items() if spec.compare_by_default)
+DEFAULT_ALPHAS = (1.0,)  # values of alpha of a policy that is given as a name or a class
+
+
+@dataclass(frozen=True)
+class EnvironmentPlan:
+    """The runs of a comparison in one environment."""
+
+    source: EnvironmentSource
+    settings: dict[str, Any]  # of the comparison, with the settings of this environment
+    tasks: list[Task]  # ordered by policy, parameters, repeat
+    n_users: int  # users of the environment
+    dim: int  # features of the environment
+    notes: list[str]  # likes and limitations of the data, to be shown in reports
+
+    def combine(self, outcomes: list[Outcome]) -> Comparison:
+        """Return the comparison, from the outcomes of the tasks."""
+        repeats = self.settings["repeats"]
+        return Comparison(
+            settings=self.settings,
+            checkpoints=regret_checkpoints(self.settings["rounds"]),
+            results=[
+                _policy_result(self.tasks[start], outcomes[start : start + repeats])
+                for start in range(0, len(self.tasks), repeats)
+            ],
+            user_map=_user_map(self.tasks[::repeats], outcomes[::repeats]),
+            seeds=[task.seed for task in self.tasks[:repeats]],
+            versions=versions(),
+            notes=self.notes + reward_scale_notes(outcomes),
+            cluster_checkpoints=np.array(self.tasks[0].cluster_checkpoints),
+        )
 
 
 @dataclass(frozen=True)
 class ComparisonPlan:
     """Plan of a comparison with validated settings."""
 
-    settings: dict[str, Any]  # arguments of plan_comparison
-    tasks: list[Task]  # ordered by policy, alpha, repeat
-    n_users: int  # number of users of the environment
-    dim: int  # number of features per arm
-    notes: list[str]  # threshold and share of likes, and limitations of the data, for reports
-    data: dict[str, str]  # digest of a data set, by its name; empty for a synthetic environment
+    parts: list[EnvironmentPlan]  # one per environment
+    data: dict[str, str]  # digest of a data set, by its name; empty for other environments
 
-    def prepare(self) -> None:
+    @property
+    def tasks(self) -> list[Task]:
+        """The runs in all environments."""
+        return [task for part in self.parts for task in part.tasks]
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on the data of all environments."""
+        return [note for part in self.parts for note in part.notes]
+
+    def prepare(self, progress: Callable[[float, float], None] | None = None) -> None:
         """Compile the kernels of the policies, or load them from the cache.
 
         Call this before ``run``, so that the measured times do not include compilation.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called with (prepared policies, total policies) after each policy.
         """
-        for task in self.tasks[:: self.settings["repeats"]]:
-            task.make_policy(n_users=self.n_users, dim=self.dim).prepare()
+        steps = [(part, task) for part in self.parts for task in part.tasks[:: part.settings["repeats"]]]
+        for done, (part, task) in enumerate(steps, start=1):
+            task.make_policy(n_users=part.n_users, dim=part.dim).prepare()
+            if progress is not None:
+                progress(done, len(steps))
 
     def open_folder(self, folder: Path) -> Ledger:
         """Return the ledger of a folder, which contains the outcomes of finished runs.
@@ -71,20 +110,10 @@ class ComparisonPlan:
         """
         jobs = [task.to_job() for task in self.tasks]
         outcomes = [Outcome.from_json(fields) for fields in run_jobs(jobs, ledger, workers, progress)]
-        repeats = self.settings["repeats"]
-        return Comparison(
-            settings=self.settings,
-            checkpoints=regret_checkpoints(self.settings["rounds"]),
-            results=[
-                _policy_result(self.tasks[start], outcomes[start : start + repeats])
-                for start in range(0, len(self.tasks), repeats)
-            ],
-            user_map=_user_map(self.tasks[::repeats], outcomes[::repeats]),
-            seeds=[task.seed for task in self.tasks[:repeats]],
-            versions=versions(),
-            notes=self.notes + reward_scale_notes(outcomes),
-            cluster_checkpoints=np.array(self.tasks[0].cluster_checkpoints),
-        )
+        parts = {}
+        for part in self.parts:
+            parts[part.source.name], outcomes = part.combine(outcomes[: len(part.tasks)]), outcomes[len(part.tasks) :]
+        return next(iter(parts.values())) if len(parts) == 1 else combine_environments(parts)
 
 
 def check_settings(policies: Sequence[str], alphas: Sequence[float], rounds: int, repeats: int) -> None:
@@ -106,9 +135,11 @@ def check_settings(policies: Sequence[str], alphas: Sequence[float], rounds: int
 
 
 def plan_comparison(
-    policies: Sequence[str] = DEFAULT_POLICIES,
+    policies: Any = DEFAULT_POLICIES,
     *,
-    alphas: Sequence[float] = (1.0,),
+    environments: Any = None,
+    grid: Mapping[str, Any] | None = None,
+    alphas: Sequence[float] | None = None,
     rounds: int = 50_000,
     repeats: int = 5,
     environment: dict[str, Any] | None = None,
@@ -122,44 +153,91 @@ def plan_comparison(
 
     The parameters are those of :func:`compare`, and ``custom``: files of custom policies, name → ``file.py:Class``.
     """
-    environment = dict(environment or {})
-    check_settings(policies, alphas, rounds, repeats)
-    env = make_environment(environment, seed)
+    candidates = make_candidates(policies, custom)
+    names = [candidate.name for candidate in candidates]
+    check_settings(names, DEFAULT_ALPHAS if alphas is None else alphas, rounds, repeats)
+    if alphas is not None and "alpha" in (grid or {}):
+        raise ParameterError("alphas", " is an alternative to alpha in the grid; give only one of them")
+    shared, own = check_grid(grid, candidates)
+    if alphas is not None:
+        shared = {"alpha": tuple(map(float, alphas)), **shared}
     common: dict[str, Any] = {"gamma": gamma, "n_seeds": n_seeds}
     if reward_range is not None:
         common["reward_range"] = check_reward_range(reward_range)
+    settings: dict[str, Any] = {"policies": names, "alphas": [*shared.get("alpha", DEFAULT_ALPHAS)]}
+    settings |= {"rounds": rounds, "repeats": repeats, "n_seeds": n_seeds, "gamma": gamma, "seed": seed}
+    settings |= {"reward_range": None if reward_range is None else list(common["reward_range"])}
+    if grid:
+        settings["grid"] = {name: list(values) for name, values in shared.items()}
+        settings["grid"] |= {
+            name: {key: list(values) for key, values in grid_of.items()} for name, grid_of in own.items()
+        }
+    sets = {candidate.name: _parameter_sets(candidate, shared, own, common) for candidate in candidates}
+    parts = [
+        _plan_environment(source, candidates, sets, settings)
+        for source in make_sources(environments, environment, seed)
+    ]
+    data = {part.source.data: data_digest(part.source.make(seed)) for part in parts if "data" in part.source.settings}
+    return ComparisonPlan(parts, data)
+
+
+def _parameter_sets(
+    candidate: Candidate, shared: Grid, own: Mapping[str, Grid], common: dict[str, Any]
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return the sets of parameters of a policy: those that distinguish its results, and all that the runs set."""
+    grid = shared | own.get(candidate.name, {})
+    if candidate.configured is None:
+        grid = {"alpha": DEFAULT_ALPHAS} | grid
+        return [(varied, common | varied) for varied in candidate.parameter_sets(grid)]
+    kept = {name: common[name] for name in ("reward_range",) if name in common}
+    alpha = {name: candidate.configured[name] for name in ("alpha",) if name in candidate.configured}
+    return [(alpha | varied, kept | varied) for varied in candidate.parameter_sets(grid)]
+
+
+def _plan_environment(
+    source: EnvironmentSource,
+    candidates: Sequence[Candidate],
+    sets: Mapping[str, list[tuple[dict[str, Any], dict[str, Any]]]],
+    settings: dict[str, Any],
+) -> EnvironmentPlan:
+    """Return the plan for one environment, after the construction of every policy with every set of parameters."""
+    seed, rounds, repeats, gamma = (settings[name] for name in ("seed", "rounds", "repeats", "gamma"))
+    env = source.make(seed, warn=True)
     recorded = cluster_checkpoints(rounds, env.n_users)
-    sources = {name: policy_source(reference) for name, reference in (custom or {}).items()}
     tasks = [
         Task(
-            name,
-            POLICIES[name],
+            candidate.name,
+            candidate.factory,
             {**parameters, "seed": seed + repeat},
-            environment,
+            source,
             rounds,
             seed + repeat,
             gamma,
             cluster_checkpoints=recorded,
             keep_clusters=repeat == 0,
-            source=sources.get(name),
+            source=candidate.identity,
+            varied=varied,
         )
-        for name in policies
-        for parameters in parameter_sets(name, alphas, common)
+        for candidate in candidates
+        for varied, parameters in sets[candidate.name]
         for repeat in range(repeats)
     ]
+    for candidate in candidates:
+        if candidate.sizes not in (None, (env.n_users, env.dim)):
+            found = f"n_users and dim of {candidate.name} are {candidate.sizes}"
+            advice = "give the class, or a functools.partial of the class"
+            raise ParameterError(
+                "policies", f": {found}, but those of environment {source.name} are {(env.n_users, env.dim)}; {advice}"
+            )
     for task in tasks[::repeats]:
-        if reward_range is not None and "reward_range" not in accepted_parameters(task.factory, task.parameters):
+        if settings["reward_range"] is not None and not accepted_parameters(task.factory, {"reward_range": None}):
             raise ParameterError(
                 "reward_range",
                 f" cannot be set: the policy {task.policy!r} does not have this parameter; omit one of the two",
             )
         task.make_policy(n_users=env.n_users, dim=env.dim)
-    settings = {"policies": list(policies), "alphas": [float(a) for a in alphas], "rounds": rounds, "repeats": repeats}
-    settings |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed, "environment": environment}
-    settings |= {"reward_range": None if reward_range is None else list(common["reward_range"])}
     notes = [note for note in (likes_note(env), features_note(env), ground_truth_note(env, gamma)) if note]
-    data = {environment["data"]: data_digest(env)} if "data" in environment else {}
-    return ComparisonPlan(settings, tasks, env.n_users, env.dim, notes, data)
+    return EnvironmentPlan(source, settings | {"environment": source.settings}, tasks, env.n_users, env.dim, notes)
 
 
 def reward_scale_notes(outcomes: Sequence[Outcome]) -> list[str]:
@@ -176,30 +254,10 @@ def reward_scale_notes(outcomes: Sequence[Outcome]) -> list[str]:
     ]
 
 
-def parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the sets of parameters with which a policy runs.
-
-    Parameters
-    ----------
-    name : str
-        Name of the policy.
-    alphas : sequence of float
-        Values of alpha, the weight of the exploration bonus. A policy that has this parameter gets one set per value.
-        Any other policy gets one set.
-    common : dict
-        Other parameters, which are part of every set.
-    """
-    if name not in POLICIES:
-        raise ParameterError("policies", f": unknown policy {name!r}; choose from {', '.join(POLICIES)}")
-    if accepted_parameters(POLICIES[name], {"alpha": 1.0}):
-        return [{**common, "alpha": float(alpha)} for alpha in alphas]
-    return [common]
-
-
 def _policy_result(task: Task, outcomes: list[Outcome]) -> PolicyResult:
     return PolicyResult(
         policy=task.policy,
-        alpha=task.parameters.get("alpha"),
+        alpha=task.varied.get("alpha"),
         regret=np.array([outcome.regret for outcome in outcomes]),
         reward=np.array([outcome.reward for outcome in outcomes]),
         n_clusters=np.array([len(outcome.found) for outcome in outcomes]),
@@ -207,6 +265,8 @@ def _policy_result(task: Task, outcomes: list[Outcome]) -> PolicyResult:
         microseconds_per_round=np.array([outcome.microseconds_per_round for outcome in outcomes]),
         cumulative_reward=np.array([outcome.cumulative_reward for outcome in outcomes]),
         cluster_history=_cluster_history(outcomes),
+        parameters=task.varied,
+        environment=task.environment.name,
     )
 
 
@@ -218,10 +278,15 @@ def _cluster_history(outcomes: list[Outcome]) -> ClusterHistory | None:
 
 
 def _user_map(tasks: list[Task], outcomes: list[Outcome]) -> UserMap | None:
-    """Return the users and clusters of the first policy that finds clusters in repeat 0; None if no policy does."""
+    """Return the users and clusters of the first policy that finds clusters in repeat 0.
+
+    None if no policy finds clusters, or if the environment has no true clusters or no attribute ``theta``.
+    """
     for task, outcome in zip(tasks, outcomes, strict=True):
         if outcome.found:
-            env: Any = make_environment(task.environment, task.seed, warn=False)
+            env: Any = task.environment.make(task.seed)
             groups = [cluster.tolist() for cluster in true_clusters(env, task.gamma)]
+            if not groups or not hasattr(env, "theta"):
+                return None
             return UserMap(task.policy, env.theta, groups, outcome.found)
     return None

@@ -1,11 +1,10 @@
-"""Execution of one run of a comparison: one policy at one alpha in one repeat."""
+"""Execution of one run of a comparison: one policy with one set of parameters in one repeat."""
 
 from __future__ import annotations
 
-import inspect
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,9 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.evaluation.clusters import match_clusters
 from locb.evaluation.results import sample_users
-from locb.experiments.environment_factory import make_environment, true_clusters
+from locb.experiments.comparison.candidates import accepted_parameters
+from locb.experiments.comparison.environment_sources import EnvironmentSource
+from locb.experiments.environment_factory import true_clusters
 from locb.experiments.jobs import Job
 from locb.experiments.simulate import simulate
 from locb.policies import Policy
@@ -27,21 +28,22 @@ MIN_CLUSTER_CHECKPOINTS, MAX_CLUSTER_CHECKPOINTS = 12, 24
 
 @dataclass(frozen=True)
 class Task:
-    """Settings of one run: one policy at one alpha in one repeat.
+    """Settings of one run: one policy with one set of parameters in one repeat.
 
     All policies have the same environment and the same rounds in a repeat.
     """
 
     policy: str  # name of the policy
-    factory: Callable[..., Policy]  # class of the policy
+    factory: Callable[..., Policy]  # class of the policy, or a function that returns it
     parameters: dict[str, Any]  # parameters of the policy; those that the class does not have are ignored
-    environment: dict[str, Any]  # settings of make_environment
+    environment: EnvironmentSource
     rounds: int
     seed: int  # random seed of the environment and the rounds
     gamma: float  # limit of the distance between two users of a true cluster of a data set
     cluster_checkpoints: tuple[int, ...] = ()  # rounds after which clusters are recorded
     keep_clusters: bool = False  # whether to record the members of clusters, not only their number and F1
-    source: dict[str, str] | None = None  # file and digest of a custom policy, see policy_source
+    source: dict[str, Any] | None = None  # identity of a custom policy: its file and digest
+    varied: dict[str, Any] = field(default_factory=dict)  # parameters that distinguish the results of the policy
 
     def make_policy(self, *, n_users: int, dim: int) -> Policy:
         """Return a new policy for ``n_users`` users and ``dim`` features.
@@ -62,8 +64,9 @@ class Task:
         """Return the run as a job. ``Outcome.from_json`` reads the outcome of the job."""
         names = ("policy", "parameters", "rounds", "gamma", "cluster_checkpoints", "keep_clusters", "source")
         settings = {name: getattr(self, name) for name in names}
-        data = self.environment.get("data", "synthetic")
-        return Job(run_job, self.environment, self.seed, settings, 1.0, data, {"factory": self.factory})
+        environment = self.environment
+        objects = {"factory": self.factory, "environment_factory": environment.factory}
+        return Job(run_job, environment.settings, self.seed, settings, 1.0, environment.data, objects)
 
 
 @dataclass(frozen=True)
@@ -97,14 +100,6 @@ class Outcome:
         return cls(**fields | arrays | {"clusters": clusters})
 
 
-def accepted_parameters(factory: Callable[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the elements of ``parameters`` that ``factory`` accepts as keyword arguments."""
-    known = inspect.signature(factory).parameters
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values()):
-        return parameters
-    return {name: value for name, value in parameters.items() if name in known}
-
-
 def regret_checkpoints(rounds: int) -> Ints:
     """Return the rounds after which regret is recorded: at most 200, evenly spaced from round 1 to the last round."""
     return np.unique(np.linspace(1, rounds, min(MAX_CHECKPOINTS, rounds)).round().astype(np.int64))
@@ -126,9 +121,16 @@ def distinct_clusters(policy: Policy) -> list[Ints]:
     return sorted(found.values(), key=lambda members: (-len(members), members.tolist()))
 
 
-def run_job(*, environment: dict[str, Any], seed: int, **settings: Any) -> dict[str, Any]:
+def run_job(
+    *,
+    environment: dict[str, Any],
+    seed: int,
+    environment_factory: Callable[[int], Any] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
     """Run the task with these fields and return its outcome as JSON values."""
-    return run_task(Task(environment=environment, seed=seed, **settings)).to_json()
+    source = EnvironmentSource("environment", environment, environment_factory)
+    return run_task(Task(environment=source, seed=seed, **settings)).to_json()
 
 
 def run_task(task: Task) -> Outcome:
@@ -139,7 +141,7 @@ def run_task(task: Task) -> Outcome:
     ValueError
         If the policy raises an error. The message contains that error, its file and its line.
     """
-    env = make_environment(task.environment, task.seed, warn=False)
+    env = task.environment.make(task.seed)
     policy = task.make_policy(n_users=env.n_users, dim=env.dim)
     sampled = sample_users(env.n_users)
     counts: list[int] = []
@@ -152,7 +154,7 @@ def run_task(task: Task) -> Outcome:
         return true_clusters(env, task.gamma)
 
     def score(found: list[Ints]) -> float:
-        return match_clusters(found, truth()).f1 if found else float("nan")
+        return match_clusters(found, truth()).f1 if found and truth() else float("nan")
 
     def record_clusters() -> None:
         found = distinct_clusters(policy)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from locb.experiments.comparison.comparison_plan import parameter_sets
+from locb.experiments.comparison.candidates import accepted_parameters, find_policy
 
 Grid = dict[str, tuple[float, ...]]  # values of each parameter, in ascending order
 ALPHAS = (0.1, 0.3, 1.0)
@@ -41,7 +41,7 @@ def initial_grid(policy: str, alphas: Sequence[float]) -> Grid:
     {'alpha': (0.1, 1.0)}
     """
     grid: Grid = {}
-    if "alpha" in parameter_sets(policy, alphas, {})[0]:
+    if accepted_parameters(find_policy(policy), {"alpha": 1.0}):
         grid["alpha"] = tuple(sorted(float(alpha) for alpha in alphas))
     if policy in THRESHOLDS:
         name, values = THRESHOLDS[policy]

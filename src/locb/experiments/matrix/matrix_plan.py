@@ -15,6 +15,7 @@ from locb.evaluation.findings import Findings, Measurement
 from locb.experiments import paper_values as paper
 from locb.experiments.comparison.comparison_plan import check_settings
 from locb.experiments.comparison.comparison_run import Task
+from locb.experiments.comparison.environment_sources import settings_source
 from locb.experiments.custom_policy import policy_source
 from locb.experiments.environment_factory import make_environment
 from locb.experiments.jobs import Job, Ledger, code_digest, provenance, run_jobs
@@ -248,7 +249,9 @@ def _check_scenario(
     env = make_environment(scenario.settings, scenario.seed(seed), warn=False)
     for name in policies:
         for parameters in settings(initial_grid(name, alphas)):
-            Task(name, POLICIES[name], parameters, {}, 0, 0, 0.0).make_policy(n_users=env.n_users, dim=env.dim)
+            Task(name, POLICIES[name], parameters, settings_source({}), 0, 0, 0.0).make_policy(
+                n_users=env.n_users, dim=env.dim
+            )
     return env.n_users, env.dim, env.n_arms
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from locb.experiments.comparison.comparison_run import Task, run_task
+from locb.experiments.comparison.environment_sources import settings_source
 from locb.experiments.custom_policy import register_custom_policy
 from locb.policies import POLICIES
 
@@ -46,7 +47,8 @@ def run_scenario(
     """
     if source is not None:
         register_custom_policy(source["reference"])
-    task = Task(policy, POLICIES[policy], {**parameters, "seed": seed}, environment, rounds, seed, truth_gamma)
+    env = settings_source(environment)
+    task = Task(policy, POLICIES[policy], {**parameters, "seed": seed}, env, rounds, seed, truth_gamma)
     outcome = run_task(task)
     return {
         "regret": float(outcome.regret[-1]),

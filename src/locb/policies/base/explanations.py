@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from locb.common.arrays import Floats
+from locb.common.frames import make_frame, rows_to_columns
+from locb.common.validation import ParameterError
 from locb.evaluation.clusters import Membership
 
 
@@ -28,6 +30,9 @@ class Estimate(NamedTuple):
     radius: float
     served: int
     deviation: Floats | None = None
+
+    def __repr__(self) -> str:
+        return f"Estimate({len(self.theta)} features, radius {self.radius:.3g}, {self.served:,} rounds)"
 
 
 class EvidenceSource(NamedTuple):
@@ -88,3 +93,40 @@ class Explanation(NamedTuple):
     intercept: float = 0.0
     memberships: Sequence[Membership] | None = None
     screened: bool = False
+
+    def __repr__(self) -> str:
+        if self.estimate is None or self.bonus is None:
+            return f"Explanation(arm {self.arm})"
+        score = f"estimate {self.estimate[self.arm]:.3g}, bonus {self.bonus[self.arm]:.3g}"
+        screened = ", chosen by the safety screen" if self.screened else ""
+        return f"Explanation(arm {self.arm} of {len(self.estimate)}: {score}{screened})"
+
+    def to_frame(self, arms: Sequence[Any] | None = None, library: str = "polars") -> Any:
+        """Return a data frame with one row per arm: estimate, bonus, score, and whether the arm was chosen.
+
+        Parameters
+        ----------
+        arms : sequence, optional
+            Your own id of each arm, in the order of the contexts. The default is the index of the arm.
+        library : {"polars", "pandas"}, default "polars"
+            Library of the data frame.
+        """
+        if self.estimate is None or self.bonus is None:
+            chosen = self.arm if arms is None else arms[self.arm]
+            return make_frame({"arm": [chosen], "chosen": [True]}, library)
+        count = len(self.estimate)
+        if arms is not None and len(arms) != count:
+            raise ParameterError("arms", f" must have one id for each of {count} arms, not {len(arms)}")
+        columns: dict[str, Any] = {"arm": range(count) if arms is None else list(arms)}
+        columns |= {"estimate": self.estimate, "bonus": self.bonus, "score": self.estimate + self.bonus}
+        return make_frame(columns | {"chosen": [arm == self.arm for arm in range(count)]}, library)
+
+    def sources_frame(self, ids: Sequence[Any] | None = None, library: str = "polars") -> Any:
+        """Return a data frame with one row per group of users whose rewards contribute to the estimate.
+
+        ``ids`` has your own id of each user, by which seed users are named.
+        """
+        rows = [source._asdict() for source in self.sources or ()]
+        for row in rows:
+            row["seed"] = row["seed"] if ids is None or row["seed"] is None else ids[row["seed"]]
+        return make_frame(rows_to_columns(rows, EvidenceSource._fields), library)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
+from locb.common.frames import make_frame, rows_to_columns
 from locb.common.validation import check_int
 from locb.evaluation.clusters import SimilarUser
+from locb.evaluation.policy_view import user_ids
 from locb.kernels.common.linear_algebra import diagonal
 from locb.kernels.confidence_radii import shrinkage
 from locb.policies.base.certificates import CertificateMixin
@@ -120,6 +123,17 @@ class InspectablePolicy(CertificateMixin, Policy):
                 users = np.arange(start, min(start + self.user_batch_size, self._n_users))
                 nearest.add(users, self.user_batch(np.append(users, user)))
         return nearest.found()
+
+    def similar_users_frame(
+        self, user: int, limit: int = 10, ids: Sequence[Any] | None = None, library: str = "polars"
+    ) -> Any:
+        """Return ``similar_users`` as a data frame: user, distance and radius.
+
+        ``ids`` has your own id of each user, which the column ``user`` shows. ``library`` is "polars" or "pandas".
+        """
+        names = user_ids(ids, self._n_users)
+        rows = [{**similar._asdict(), "user": names[similar.user]} for similar in self.similar_users(user, limit)]
+        return make_frame(rows_to_columns(rows, SimilarUser._fields), library)
 
 
 def _read_only(view: NDArray[Any]) -> NDArray[Any]:

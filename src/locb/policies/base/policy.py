@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
+from reprlib import Repr
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from locb.common.arrays import Ints
+from locb.common.presentation import presenter
 from locb.common.rounds import Rounds
 from locb.common.validation import ParameterError, check_int
 from locb.evaluation.clusters import Cluster, Membership
+from locb.evaluation.policy_view import PolicyView
+from locb.evaluation.results import sample_users
 from locb.policies.base.capabilities import SupportsEstimates, SupportsNewUsers
 from locb.policies.base.user_batch import GroupSummary, UserBatch, batch_membership, summarize_clusters
 from locb.policies.parameters import (
@@ -83,7 +87,54 @@ class Policy(ABC):
         self._n_users, self._dim = n_users, dim
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._parameters.items())})"
+        changed = self._changed_parameters()
+        names = [name for name in self._parameters if name in changed]
+        short = Repr()
+        short.maxlist = 4
+        shown = [f"{name}={short.repr(self._parameters[name])}" for name in names]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _changed_parameters(self) -> list[str]:
+        defaults = {parameter.name: parameter.default for parameter in self.parameters}
+        return [name for name, value in self._parameters.items() if value != defaults.get(name)]
+
+    def _repr_html_(self) -> str:
+        return str(presenter().html_of_policy(self._view(np.arange(self._n_users))))
+
+    def _view(self, users: Ints) -> PolicyView:
+        learned = (np.empty((0, self._dim)), np.empty(0), np.empty(0, np.int64))
+        if len(users):
+            batch = self.user_batch(users)
+            learned = (batch.theta, batch.radii, batch.served)
+        settings, changed = dict(self._parameters), tuple(self._changed_parameters())
+        return PolicyView(type(self).__name__, settings, changed, self._n_users, users, *learned, self.clusters())
+
+    def plot_users(self, ids: Sequence[Any] | None = None) -> Any:
+        """Return an Altair chart of the users: position by estimated preferences, colour by cluster.
+
+        ``ids`` has your own id of each user. Of more than 500 users, the chart shows a random sample.
+        """
+        return presenter().plot_users(self._view(sample_users(self._n_users)), ids)
+
+    def plot_groups(self, ids: Sequence[Any] | None = None) -> Any:
+        """Return an Altair chart of the number of users in each cluster. ``ids`` has your own id of each user."""
+        return presenter().plot_groups(self._view(np.arange(0)), ids)
+
+    def users_frame(self, ids: Sequence[Any] | None = None, library: str = "polars") -> Any:
+        """Return a data frame with one row per user: rounds, radius, number of clusters and estimated preferences.
+
+        Parameters
+        ----------
+        ids : sequence, optional
+            Your own id of each user. The default is the index of the user.
+        library : {"polars", "pandas"}, default "polars"
+            Library of the data frame.
+        """
+        return self._view(np.arange(self._n_users)).users_frame(ids, library)
+
+    def groups_frame(self, ids: Sequence[Any] | None = None, library: str = "polars") -> Any:
+        """Return a data frame with one row per cluster and member. The arguments are those of ``users_frame``."""
+        return self._view(np.arange(0)).groups_frame(ids, library)
 
     def get_params(self) -> dict[str, Any]:
         """Return the current parameters by name: ``type(policy)(**policy.get_params())`` is an untrained copy.

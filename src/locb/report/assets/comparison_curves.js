@@ -1,24 +1,24 @@
-/* Curves of a comparison, by policy, alpha (weight of the exploration bonus), and repeat. Adds to window.report:
+/* Curves of a comparison, by policy, parameters that vary, and repeat. Adds to window.report:
 
-     entryIndex(policy)        returns the index in data.entries of the selected run of a policy; undefined if none
-     labelOf(policy)           returns the name of a policy, with its alpha if several alphas were compared
-     onAlphaChange(listener)   calls listener() after the reader selects another alpha */
+     entryIndex(policy)             returns the index in data.entries of the selected run of a policy; undefined if none
+     labelOf(policy)                returns the name of a policy, with its parameters if several values were compared
+     onParameterChange(listener)    calls listener() after the reader selects another value of a parameter */
 (() => {
   "use strict";
   const ui = window.locbUi;
   const { create, setContent, byId } = ui;
   const { data, getChoice, setChoice, joinNames } = report;
   const MEAN = "mean", EACH = "each", BEST = "best";
-  const alphaListeners = new Set();
-  const hasAlphas = data.alphas.length > 1;
+  const parameterListeners = new Set();
+  const parameters = Object.keys(data.parameters);
   const policiesChoice = getChoice("policies", null);
   const chosenPolicies = policiesChoice === null ? data.policies
     : policiesChoice.split(",").filter((name) => data.policies.includes(name));
   const selection = {
     policies: new Set(chosenPolicies),
-    alpha: validChoice("alpha", data.alphas.map(String), BEST),
     repeat: validChoice("repeat", [EACH, ...data.seeds.map((_, index) => String(index + 1))], MEAN),
   };
+  for (const name of parameters) selection[name] = validChoice(name, data.parameters[name].map(String), BEST);
   const charts = [];
 
   function validChoice(name, values, fallback) {
@@ -26,24 +26,30 @@
     return values.includes(value) ? value : fallback;
   }
 
+  /* Of the runs with the selected values, the run with the lowest regret. A policy without a parameter has any value. */
   function entryIndex(policy) {
-    if (selection.alpha === BEST) return data.best.find((index) => data.entries[index].policy === policy);
-    const index = data.entries.findIndex(({ policy: name, alpha }) =>
-      name === policy && (alpha === null || String(alpha) === selection.alpha));
-    return index < 0 ? undefined : index;
+    const isSelected = ({ policy: name, parameters: own }) => name === policy && parameters.every((parameter) =>
+      selection[parameter] === BEST || !(parameter in own) || String(own[parameter]) === selection[parameter]);
+    const found = [...data.entries.keys()].filter((index) => isSelected(data.entries[index]));
+    found.sort((a, b) => data.entries[a].regret - data.entries[b].regret);
+    return found[0];
   }
 
+  const symbolOf = (parameter) => (parameter === "alpha" ? "α" : parameter);
+
   function labelOf(policy) {
-    const alpha = data.entries[entryIndex(policy)]?.alpha;
-    return hasAlphas && alpha !== null && alpha !== undefined ? `${policy} (α = ${alpha})` : policy;
+    const own = data.entries[entryIndex(policy)]?.parameters ?? {};
+    const texts = parameters.filter((name) => name in own).map((name) => `${symbolOf(name)} = ${own[name]}`);
+    return texts.length ? `${policy} (${texts.join(", ")})` : policy;
   }
 
   // Rows
 
   function toPoints(curve, policy, line, values, repeat, hasBand) {
-    const { alpha } = data.entries[entryIndex(policy)];
+    const own = data.entries[entryIndex(policy)].parameters;
+    const ownValues = Object.fromEntries(parameters.map((name) => [name, own[name] ?? null]));
     return curve.rounds.map((round, index) => ({
-      policy, alpha, repeat, round, [curve.name]: values[index],
+      policy, ...ownValues, repeat, round, [curve.name]: values[index],
       ...(hasBand ? { low: line.low[index], high: line.high[index] } : {}),
     })).filter((row) => row[curve.name] !== null);
   }
@@ -126,14 +132,17 @@
   }
 
   function createControls() {
-    const alphas = data.alphas.map((alpha) => [String(alpha), `α = ${alpha}`]);
+    const createParameter = (name) => {
+      const values = data.parameters[name].map((value) => [String(value), `${symbolOf(name)} = ${value}`]);
+      return createSelect(name, name === "alpha" ? "Alpha" : name, [[BEST, "Best per policy"], ...values], () => {
+        for (const listener of parameterListeners) listener();
+      });
+    };
     const all = [[MEAN, `Mean of ${data.repeats} repeats with 95% interval`], [EACH, `All ${data.repeats} repeats`]];
     const single = data.seeds.map((seed, index) => [String(index + 1), `Repeat ${index + 1} (random seed ${seed})`]);
     return [
       create("fieldset", {}, create("legend", {}, "Policies"), data.policies.map(createPolicyChoice)),
-      hasAlphas ? createSelect("alpha", "Alpha", [[BEST, "Best per policy"], ...alphas], () => {
-        for (const listener of alphaListeners) listener();
-      }) : null,
+      ...parameters.map(createParameter),
       data.repeats > 1 ? createSelect("repeat", "Repeats", [...all, ...single]) : null,
     ];
   }
@@ -158,6 +167,6 @@
   }
 
   Object.assign(report, {
-    entryIndex, labelOf, onAlphaChange: (listener) => alphaListeners.add(listener), ready: start(),
+    entryIndex, labelOf, onParameterChange: (listener) => parameterListeners.add(listener), ready: start(),
   });
 })();

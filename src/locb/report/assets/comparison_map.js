@@ -4,7 +4,7 @@
   "use strict";
   const ui = window.locbUi;
   const { create, setContent, byId, formatCount, formatNumber } = ui;
-  const { data, getChoice, setChoice, entryIndex, labelOf, onAlphaChange } = report;
+  const { data, getChoice, setChoice, entryIndex, labelOf, onParameterChange } = report;
   const { map } = data;
   if (!map) return;
   const STEP_MILLISECONDS = 700; // per step of the animation
@@ -167,6 +167,6 @@
       options(foundRows(), ...foundTexts(), "found-clusters"));
   }
 
-  onAlphaChange(refresh);
+  onParameterChange(refresh);
   report.ready = Promise.all([report.ready, start()]);
 })();

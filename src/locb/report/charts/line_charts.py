@@ -9,32 +9,24 @@ import numpy as np
 
 from locb.evaluation.confidence_intervals import ci_half_width
 from locb.evaluation.findings import LineChart
-from locb.evaluation.results import Comparison, PolicyResult
+from locb.evaluation.results import Comparison
 from locb.report.charts.chart_theme import PALETTE
 from locb.report.curves import Curve
 
 
-def label(entry: PolicyResult, sweep: bool) -> str:
-    """Return the name of the line of a result: the policy, followed by its alpha if ``sweep`` and if it has alpha.
-
-    ``sweep`` states whether several values of alpha, the weight of the exploration bonus, were compared.
-    """
-    return f"{entry.policy} (α = {entry.alpha:g})" if sweep and entry.alpha is not None else entry.policy
-
-
 def regret_rows(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return the data of a regret chart: one row per policy and checkpoint, each policy at its best alpha.
+    """Return the data of a regret chart: one row per policy and checkpoint, each policy with its best parameters.
 
     A row has the mean regret over repeats, and the ends of its 95% confidence interval.
     """
-    sweep = len(comparison.settings["alphas"]) > 1
+    varied = comparison.varied_parameters
     rows = []
     for entry in comparison.best_per_policy():
         mean = entry.regret.mean(axis=0)
         margin = np.broadcast_to(np.nan_to_num(ci_half_width(entry.regret)), mean.shape)
         for t, value, half_width in zip(comparison.checkpoints.tolist(), mean.tolist(), margin.tolist(), strict=True):
             band = {"low": max(0.0, value - half_width), "high": value + half_width}
-            rows.append({"policy": label(entry, sweep), "round": t, "regret": value, **band})
+            rows.append({"policy": entry.label(varied), "round": t, "regret": value, **band})
     return rows
 
 
@@ -47,8 +39,8 @@ def _policy_colour(names: list[str], colours: list[str], **legend: Any) -> Any:
     )
 
 
-def _policy_selection() -> Any:
-    return alt.selection_point(name="policy_picked", fields=["policy"], bind="legend", toggle="true")
+def _policy_selection(suffix: str = "") -> Any:
+    return alt.selection_point(name=f"policy_picked{suffix}", fields=["policy"], bind="legend", toggle="true")
 
 
 def _banded_lines(data: Any, y: str, title: str, spec: str, colour: Any, selection: Any) -> tuple[Any, Any]:
@@ -96,20 +88,21 @@ def curve_chart(curve: Curve, policies: list[str], height: int = 280) -> Any:
     return (band + line.add_params(selection)).properties(width="container", height=height)
 
 
-def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) -> Any:
+def regret_chart(comparison: Comparison, width: int = 420, height: int = 340, suffix: str = "") -> Any:
     """Return a chart of the cumulative regret of each policy over rounds, with the 95% confidence band of the mean.
 
     With three or more policies, a second panel omits the policy with the highest final regret if that regret is more
-    than twice the second highest.
+    than twice the second highest. Charts that are combined need different values of ``suffix``, the end of the name of
+    the selection, because Vega-Lite confuses lines with the same selection.
     """
     rows = regret_rows(comparison)
-    sweep = len(comparison.settings["alphas"]) > 1
+    varied = comparison.varied_parameters
     entries = comparison.best_per_policy()
-    colour_of = {label(entry, sweep): PALETTE[i % len(PALETTE)] for i, entry in enumerate(entries)}
-    final = {label(entry, sweep): float(entry.final_regret.mean()) for entry in entries}
+    colour_of = {entry.label(varied): PALETTE[i % len(PALETTE)] for i, entry in enumerate(entries)}
+    final = {entry.label(varied): float(entry.final_regret.mean()) for entry in entries}
     names = sorted(final, key=lambda name: -final[name])
     colour = _policy_colour(names, [colour_of[name] for name in names])
-    selection = _policy_selection()
+    selection = _policy_selection(suffix)
 
     def panel(shown: list[dict[str, Any]], title: str, subtitle: str, *params: Any) -> Any:
         band, line = _banded_lines(
@@ -119,7 +112,7 @@ def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) ->
             width=width, height=height, title=alt.Title(title, subtitle=subtitle)
         )
 
-    repeats = comparison.settings["repeats"]
+    repeats = len(comparison.seeds)
     subtitle = f"mean of {repeats} repeats, shaded: 95% CI" if repeats > 1 else "one repeat"
     chart = panel(rows, "Cumulative regret (lower is better)", subtitle, selection)
     if len(names) > 2 and final[names[0]] > 2.0 * final[names[1]]:

@@ -15,7 +15,7 @@ from locb.report.curves import round_numbers
 def cluster_timeline_data(comparison: Comparison) -> dict[str, Any] | None:
     """Return the positions of users and their clusters at every checkpoint; None if no policy finds clusters.
 
-    The list ``entries`` has one element per policy and alpha, which is None for a policy without clusters. True
+    The list ``entries`` has one element per policy and parameters, which is None for a policy without clusters. True
     clusters are numbered from 0. A user in found clusters has the number of the matched true cluster (see
     ``assign_clusters``). −1 means that no cluster contains the user.
     """

@@ -13,7 +13,7 @@ from locb.report.charts.report_maps import map_chart
 from locb.report.curves import CURVES, curves_page_data
 from locb.report.pages.cluster_timeline import cluster_timeline_data
 from locb.report.pages.html import render_document, render_settings, render_table
-from locb.report.tables.comparison_table import COLUMN_NOTES, HEADINGS, comparison_rows
+from locb.report.tables.comparison_table import COLUMN_NOTES, comparison_headings, comparison_rows
 from locb.report.tables.result_table import to_csv
 
 _INTERACTIVE_SECTIONS = """
@@ -48,7 +48,9 @@ def render_comparison_page(comparison: Comparison, provenance: dict[str, Any]) -
     notes = "".join(f'<p class="note warn">{escape(note)}</p>' for note in comparison.notes)
     repeats_text = f"mean of {repeats} repeats ± 95% CI" if repeats > 1 else "one repeat"
     rows = comparison_rows(comparison)
-    table = render_table("results", HEADINGS, rows, "Results, lowest regret first", "highlight-first")
+    table = render_table(
+        "results", comparison_headings(comparison), rows, "Results, lowest regret first", "highlight-first"
+    )
     body = (
         f'<section class="card" aria-labelledby="result"><div class="heading"><h2 id="result">Result</h2>'
         f'<p class="muted">{settings["rounds"]:,} rounds, {repeats_text}</p></div>'
@@ -56,17 +58,18 @@ def render_comparison_page(comparison: Comparison, provenance: dict[str, Any]) -
         f"{table}"
         f'<p class="muted small">{escape(COLUMN_NOTES)}</p></section>'
     )
-    best = comparison.best_per_policy()
     timeline = cluster_timeline_data(comparison)
     data = {
         "policies": settings["policies"],
         "colours": PALETTE,
-        "alphas": settings["alphas"],
+        "parameters": _varied_values(comparison),
         "repeats": repeats,
         "seeds": comparison.seeds,
         "rounds": settings["rounds"],
-        "entries": [{"policy": entry.policy, "alpha": entry.alpha} for entry in comparison.results],
-        "best": [index for index, entry in enumerate(comparison.results) if any(entry is other for other in best)],
+        "entries": [
+            {"policy": entry.policy, "parameters": entry.parameters, "regret": float(entry.final_regret.mean())}
+            for entry in comparison.results
+        ],
         "curves": _curve_data(comparison),
         "map": timeline,
         "map_spec": map_chart(timeline["n_clusters"]).to_dict() if timeline else None,
@@ -77,6 +80,16 @@ def render_comparison_page(comparison: Comparison, provenance: dict[str, Any]) -
     return render_document(
         "Comparison of policies", names, body + _INTERACTIVE_SECTIONS + render_settings(provenance), data, scripts
     )
+
+
+def _varied_values(comparison: Comparison) -> dict[str, list[Any]]:
+    """Return the values of each parameter of which a policy has several values."""
+    values: dict[str, list[Any]] = {name: [] for name in comparison.varied_parameters}
+    for name, found in values.items():
+        for entry in comparison.results:
+            if name in entry.parameters and entry.parameters[name] not in found:
+                found.append(entry.parameters[name])
+    return values
 
 
 def _curve_data(comparison: Comparison) -> list[dict[str, Any]]:
@@ -102,6 +115,7 @@ def _make_result_table(comparison: Comparison) -> ResultTable:
         {
             "policy": entry.policy,
             "alpha": entry.alpha,
+            **entry.parameters,
             "regret": Measurement.from_values(entry.final_regret),
             "reward": Measurement.from_values(entry.reward),
             "clusters": Measurement.from_values(entry.n_clusters),

@@ -11,14 +11,13 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from locb.evaluation.confidence_intervals import ci_half_width
-from locb.evaluation.results import Comparison
+from locb.evaluation.results import Comparison, format_value
 
 COLUMN_NOTES = (
     "Regret: expected reward lost compared with always choosing the best arm, summed over the rounds; reward: mean per "
     "round; clusters: number of distinct clusters, which may overlap; F1: mean F1 score over the true clusters, each "
     "compared with the found cluster that has the highest F1 for it; µs/round: computation time per round."
 )
-HEADINGS = ("policy", "alpha", "regret", "reward", "clusters", "F1", "µs/round")
 
 
 def format_mean(values: Any, spec: str) -> str:
@@ -33,13 +32,23 @@ def format_mean(values: Any, spec: str) -> str:
     return mean if math.isnan(margin) else f"{mean} ± {format(margin, spec)}"
 
 
+def comparison_headings(comparison: Comparison) -> tuple[str, ...]:
+    """Return the headings of the result table. Alpha is always shown, and other parameters if they vary."""
+    return ("policy", *_shown_parameters(comparison), "regret", "reward", "clusters", "F1", "µs/round")
+
+
+def _shown_parameters(comparison: Comparison) -> list[str]:
+    return list(dict.fromkeys(["alpha", *comparison.varied_parameters]))
+
+
 def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
-    """Return the formatted rows of the result table: one per policy and alpha, lowest regret first."""
+    """Return the formatted rows of the result table: one per policy and parameters, lowest regret first."""
+    names = _shown_parameters(comparison)
     ranked = sorted(comparison.results, key=lambda entry: float(entry.final_regret.mean()))
     return [
         (
             entry.policy,
-            "–" if entry.alpha is None else f"{entry.alpha:g}",
+            *(format_value(entry.parameters[name]) if name in entry.parameters else "–" for name in names),
             format_mean(entry.final_regret, ",.0f"),
             f"{entry.reward.mean():.4f}",
             f"{entry.n_clusters.mean():.1f}" if entry.n_clusters.any() else "–",
@@ -57,7 +66,7 @@ def make_comparison_table(comparison: Comparison) -> Table:
     repeats_text = f"{repeats} repeats: mean ± 95% CI" if repeats > 1 else "1 repeat"
     title = f"{settings['rounds']:,} rounds, {repeats_text}, lowest regret first"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading in HEADINGS:
+    for heading in comparison_headings(comparison):
         table.add_column(heading, justify="left" if heading == "policy" else "right", no_wrap=True)
     for index, row in enumerate(comparison_rows(comparison)):
         table.add_row(*row, style="bold green" if index == 0 else None)

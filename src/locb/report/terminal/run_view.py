@@ -18,7 +18,7 @@ from locb.evaluation.results import Comparison
 from locb.evaluation.run_folder import RUNS_FOLDER, SETTINGS_FILE, UNFINISHED_FOLDER, RunPlan
 from locb.report.findings_folder import count_verdicts, make_claims_table
 from locb.report.run_record import RECORD_FILE, CurveMeans, RunRecord, read_run
-from locb.report.tables.comparison_table import HEADINGS, comparison_rows, make_comparison_table
+from locb.report.tables.comparison_table import comparison_headings, comparison_rows, make_comparison_table
 from locb.report.tables.result_table import format_csv, read_rows
 from locb.report.terminal.formatting import (
     DASH,
@@ -103,12 +103,12 @@ def render_comparison(record: RunRecord, folder: Path, width: int, *, plain: boo
 
 
 def render_comparison_list(comparison: Comparison) -> RenderableType:
-    """Render the results of a comparison as one line of text per policy and alpha, for narrow terminals."""
+    """Render the results of a comparison as one line of text per policy and parameters, for narrow terminals."""
     return Group(
         *(
             Text.assemble((row[0], "bold"), ": ", ", ".join(f"{name} {cell}" for name, cell in cells if cell != DASH))
             for row in comparison_rows(comparison)
-            for cells in [list(zip(HEADINGS, row, strict=True))[1:]]
+            for cells in [list(zip(comparison_headings(comparison), row, strict=True))[1:]]
         )
     )
 

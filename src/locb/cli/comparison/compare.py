@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from locb.cli.common import (
     Jobs,
-    console,
     number,
     number_pair,
     preparing,
-    print_written,
     reject_options,
-    resumable,
-    run_all,
     split_list,
 )
+from locb.cli.comparison.selection import parse_grid, select_policies
 from locb.cli.data.dataset_options import (
     CacheDir,
     Columns,
@@ -31,13 +28,22 @@ from locb.cli.data.dataset_options import (
     Zeros,
     data_settings,
 )
-from locb.evaluation.run_folder import UNFINISHED_FOLDER
-
-if TYPE_CHECKING:
-    from locb.experiments.comparison.comparison_plan import ComparisonPlan
 
 # Options that cannot be used with --scenarios, because each scenario or policy has its own value.
-SCENARIO_OPTIONS = ("users", "clusters", "dim", "arms", "noise", "arrivals", "gamma", "n_seeds", "reward_range")
+SCENARIO_OPTIONS = (
+    "more",
+    "grid",
+    "environment",
+    "users",
+    "clusters",
+    "dim",
+    "arms",
+    "noise",
+    "arrivals",
+    "gamma",
+    "n_seeds",
+    "reward_range",
+)
 DATA_OPTIONS = (
     "path",
     "zeros",
@@ -55,6 +61,14 @@ POLICIES, ENVIRONMENT, DATA, SIZE = "Policies", "Environment", "Data", "Size"
 
 def compare(
     context: typer.Context,
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME=VALUES]...",
+            help="Further parameters of --grid.",
+            show_default=False,
+        ),
+    ] = None,
     policies: Annotated[
         str | None,
         typer.Option(
@@ -70,6 +84,16 @@ def compare(
             "parameter alpha (all except ELOC) runs at each value, and the table shows the result at its best alpha. "
             "With --scenarios, a grid starts with these values and is extended if its best value is at an edge.",
             show_default="1; with --scenarios 0.1,0.3,1",
+            rich_help_panel=POLICIES,
+        ),
+    ] = None,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Values of a parameter, as name=value,value,…; separate several parameters with spaces, or repeat the "
+            "option. Each policy runs with all combinations of the values of the parameters that it has. "
+            "POLICY.name=… sets a parameter of one policy.",
+            metavar="NAME=VALUES",
             rich_help_panel=POLICIES,
         ),
     ] = None,
@@ -104,6 +128,14 @@ def compare(
             help="Compare in several scenarios (named environments): **all**, **evaluation**, **development**, or "
             "comma-separated names. An unknown name prints the list of names. The result is a matrix of policies and "
             "scenarios.",
+            rich_help_panel=ENVIRONMENT,
+        ),
+    ] = None,
+    environment: Annotated[
+        str | None,
+        typer.Option(
+            help="Your own environment, as **file.py:Class**: a subclass of locb.Environment.",
+            metavar="FILE.PY:CLASS",
             rich_help_panel=ENVIRONMENT,
         ),
     ] = None,
@@ -171,8 +203,8 @@ def compare(
     repeats: Annotated[
         int,
         typer.Option(
-            help="Number of runs per policy and setting (alpha; with --scenarios, also the threshold), each with its "
-            "own random seed. More repeats give narrower confidence intervals.",
+            help="Number of runs per policy and set of parameters, each with its own random seed. More repeats give "
+            "narrower confidence intervals.",
             rich_help_panel=SIZE,
         ),
     ] = 5,
@@ -213,14 +245,17 @@ def compare(
     - `locb compare`
     - `locb compare --policies locb,linucb-ind --noise 0.1`
     - `locb compare --alphas 0.1,0.3,1 --users 500 --rounds 100000`
+    - `locb compare --policies locb,linucb-ind --grid alpha=0.1,0.3,1 gamma=0.1,0.2`
+    - `locb compare --environment my_site.py:NewsSite`
     - `locb compare --data movielens --path ml-latest-small.zip --rounds 30000`
     - `locb compare --scenarios all --policies all --data movielens --path ml-latest-small.zip`
     - `locb compare --scenarios overlap,hierarchy --rounds 5000 --repeats 2`
     """
-    from locb.cli.compare_scenarios import compare_scenarios
+    from locb.cli.comparison.compare_environment import compare_environment
+    from locb.cli.comparison.compare_scenarios import compare_scenarios
     from locb.experiments.comparison.comparison_plan import plan_comparison
 
-    names, custom = _select_policies(policies, default_all=scenarios is not None)
+    names, custom = select_policies(policies, default_all=scenarios is not None)
     alpha_values = None if alphas is None else [number("alphas", text) for text in split_list("alphas", alphas)]
     real_data: dict[str, Any] | None = None
     if data is None:
@@ -258,8 +293,11 @@ def compare(
             output=output,
         )
         return
-    if real_data is None:
-        environment: dict[str, Any] = {
+    if environment is not None:
+        reject_options(context, ("data", "users", "arms", *SYNTHETIC_OPTIONS), "cannot be used with --environment")
+        settings = None
+    elif real_data is None:
+        settings = {
             "n_users": users,
             "n_clusters": clusters,
             "raw_dim": dim - 1,
@@ -269,14 +307,16 @@ def compare(
         }
     else:
         reject_options(context, SYNTHETIC_OPTIONS, "is an option of the synthetic environment, not of --data")
-        environment = real_data | {"n_users": users} | ({} if arms is None else {"n_arms": arms})
+        settings = real_data | {"n_users": users} | ({} if arms is None else {"n_arms": arms})
     with preparing(path):
         plan = plan_comparison(
             names,
-            alphas=alpha_values or [1.0],
+            environments=environment,
+            grid=parse_grid([*(grid or []), *(more or [])]),
+            alphas=alpha_values,
             rounds=50_000 if rounds is None else rounds,
             repeats=repeats,
-            environment=environment,
+            environment=settings,
             n_seeds=n_seeds,
             gamma=gamma,
             reward_range=None if reward_range is None else number_pair("reward-range", reward_range),
@@ -285,64 +325,6 @@ def compare(
         )
     if output is None:
         output = Path("runs") / time.strftime("compare-%Y%m%d-%H%M%S")
-        _run(plan, jobs, output, "--output", str(output))
+        compare_environment(plan, jobs, output, "--output", str(output))
     else:
-        _run(plan, jobs, output)
-
-
-def _select_policies(policies: str | None, *, default_all: bool) -> tuple[list[str], dict[str, str]]:
-    """Return the names of the selected policies, and the reference file.py:Class of each custom policy, by name.
-
-    Custom policies are registered.
-    """
-    from locb.experiments.comparison.comparison_plan import DEFAULT_POLICIES
-    from locb.experiments.custom_policy import register_custom_policy
-    from locb.policies import POLICIES
-
-    if policies is None:
-        return list(POLICIES if default_all else DEFAULT_POLICIES), {}
-    names: list[str] = []
-    custom: dict[str, str] = {}
-    for element in split_list("policies", policies):
-        if ":" in element:
-            name = register_custom_policy(element)
-            if name in custom:
-                raise ValueError(
-                    f"--policies: {custom[name]} and {element} have the same class name; rename one of them"
-                )
-            custom[name] = element
-            names.append(name)
-        else:
-            names.extend(POLICIES if element == "all" else [element])
-    return names, custom
-
-
-def _run(plan: ComparisonPlan, jobs: int, output: Path, *more: str) -> None:
-    """Run a comparison with a progress bar, print its result table, and write the results to ``output``.
-
-    Outcomes of finished runs are in a subfolder until the results are written. After Ctrl-C, the options ``more`` are
-    part of the command that continues.
-    """
-    from locb.experiments.parallel import Workers
-    from locb.report.comparison_folder import write_comparison
-    from locb.report.tables.comparison_table import make_comparison_table
-
-    workers = Workers(jobs=jobs)
-    if output.exists() and not output.is_dir():
-        raise ValueError(f"--output: {output} is a file, not a folder; choose a new folder")
-    created = [folder for folder in (output, output.parent) if not folder.exists()]
-    ledger = plan.open_folder(output / UNFINISHED_FOLDER)
-    try:
-        with workers, resumable(ledger, *more):
-            result = run_all(lambda progress: plan.run(ledger, workers, progress), plan.prepare, ledger)
-            console.print()
-            console.print(make_comparison_table(result))
-            console.print(" ".join([result.verdict(), *result.notes]))
-            print_written(write_comparison(result, output))
-            ledger.delete()
-    finally:
-        if ledger.folder.exists() and not ledger.finished:
-            ledger.delete()
-        for folder in created:
-            if not any(folder.iterdir()):
-                folder.rmdir()
+        compare_environment(plan, jobs, output)

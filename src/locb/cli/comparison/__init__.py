@@ -1,0 +1,1 @@
+"""Command ``locb compare``: options, and the comparison in one environment or in several scenarios."""
