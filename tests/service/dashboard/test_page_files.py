@@ -54,7 +54,7 @@ def test_scripts_import_existing_files_and_no_other_host() -> None:
         assert set(imported) <= FILES.keys() | GENERATED_FILES.keys(), name
         assert len(imported) == len(re.findall(r"^\s*import\b", text, re.MULTILINE)), name
         scripts |= set(imported)
-    assert scripts >= {"api.js", "charts.js", "format.js", "groups.js", "map.js", "status.js", "user.js"}
+    assert scripts >= {"api.js", "charts.js", "sentences.js", "groups.js", "map.js", "status.js", "user.js"}
 
 
 def test_chart_files_are_built_once_and_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

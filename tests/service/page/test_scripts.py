@@ -47,7 +47,7 @@ def test_path_of_a_user_reaches_the_user_or_is_refused(evaluate: Any, user: str)
 )
 def test_mean_without_an_overlapping_baseline_is_shown(evaluate: Any, start: float, end: float, overlaps: bool) -> None:
     baseline = {"from": start, "to": end, "mean": 0.25, "low": 0.2, "high": 0.3}
-    text = evaluate("/page/format.js", "return m.formatHistory(given);", HISTORY | {"baseline": baseline})
+    text = evaluate("/page/sentences.js", "return m.formatHistory(given);", HISTORY | {"baseline": baseline})
     assert ("outside the baseline period: 0.375." in text) == overlaps
     assert text.startswith("Mean reward in the last hour: 0.500 (95% interval 0.450 to 0.550), from 400 rewards.")
     assert text.endswith(": +0.125 (95% interval +0.025 to +0.225), significant increase.")
@@ -62,7 +62,7 @@ def test_mean_without_an_overlapping_baseline_is_shown(evaluate: Any, start: flo
 def test_significance_of_a_change(evaluate: Any, low: float | None, high: float | None, verdict: str) -> None:
     baseline = {"from": 0.0, "to": 900.0, "mean": 0.25, "low": None, "high": None}
     history = HISTORY | {"baseline": baseline, "change": {"mean": -0.05, "low": low, "high": high}}
-    assert verdict in evaluate("/page/format.js", "return m.formatHistory(given);", history)
+    assert verdict in evaluate("/page/sentences.js", "return m.formatHistory(given);", history)
 
 
 def test_group_keeps_its_colour_while_it_is_on_the_map(evaluate: Any) -> None:
@@ -131,7 +131,7 @@ def test_text_about_the_group_of_a_user(
     evaluate: Any, served: int, clusters: list[Any], alone: float | None, expected: list[str] | None
 ) -> None:
     detail = {"served": served, "clusters": clusters, "no_cluster_probability": alone}
-    assert evaluate("/page/format.js", "return m.formatMembership(given);", detail) == expected
+    assert evaluate("/page/sentences.js", "return m.formatMembership(given);", detail) == expected
 
 
 def test_groups_that_count_as_one_are_listed_once(evaluate: Any) -> None:
@@ -142,7 +142,7 @@ def test_groups_that_count_as_one_are_listed_once(evaluate: Any) -> None:
         cluster("c", 0.8),
         cluster("e", None),
     ]
-    assert evaluate("/page/format.js", "return m.mergeGroups(given);", clusters) == [
+    assert evaluate("/page/sentences.js", "return m.mergeGroups(given);", clusters) == [
         {"seed": "c", "seeds": ["b", "d"], "probability": 0.8},
         {"seed": "a", "seeds": [], "probability": 0.1},
     ]

@@ -15,15 +15,13 @@ from locb.common.arrays import Floats, Ints
 from locb.evaluation.clusters import match_clusters
 from locb.evaluation.results import sample_users
 from locb.experiments.comparison.candidates import accepted_parameters
+from locb.experiments.comparison.checkpoints import regret_checkpoints
 from locb.experiments.comparison.environment_sources import EnvironmentSource
 from locb.experiments.environment_factory import true_clusters
 from locb.experiments.jobs import Job
 from locb.experiments.simulate import simulate
 from locb.policies import Policy
 from locb.policies.base.reward_scale import report_problems_to
-
-MAX_CHECKPOINTS = 200
-MIN_CLUSTER_CHECKPOINTS, MAX_CLUSTER_CHECKPOINTS = 12, 24
 
 
 @dataclass(frozen=True)
@@ -98,21 +96,6 @@ class Outcome:
         arrays = {name: np.array(fields[name]) for name in ("regret", "cumulative_reward")}
         clusters = [[np.array(members, np.int64) for members in found] for found in fields["clusters"]]
         return cls(**fields | arrays | {"clusters": clusters})
-
-
-def regret_checkpoints(rounds: int) -> Ints:
-    """Return the rounds after which regret is recorded: at most 200, evenly spaced from round 1 to the last round."""
-    return np.unique(np.linspace(1, rounds, min(MAX_CHECKPOINTS, rounds)).round().astype(np.int64))
-
-
-def cluster_checkpoints(rounds: int, n_users: int) -> tuple[int, ...]:
-    """Return the rounds after which clusters are recorded: 12 to 24, denser at the start, including the last round.
-
-    The time to record clusters grows with the number of users, and the time of a run grows with its rounds. Therefore
-    the number of checkpoints grows with the number of rounds per user. Runs of few rounds have fewer than 12.
-    """
-    count = min(rounds, MAX_CLUSTER_CHECKPOINTS, max(MIN_CLUSTER_CHECKPOINTS, rounds // n_users))
-    return tuple(np.unique(np.ceil(rounds * (np.arange(1, count + 1) / count) ** 2).astype(np.int64)).tolist())
 
 
 def distinct_clusters(policy: Policy) -> list[Ints]:

@@ -2,7 +2,7 @@
 
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
-import { groupName } from "./format.js";
+import { groupName } from "./sentences.js";
 import { userLink } from "./map.js";
 
 const { byId, create, createTable, formatCount, formatNumber, formatPercent, setContent } = window.locbUi;

@@ -2,7 +2,7 @@
 
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
-import { groupName } from "./format.js";
+import { groupName } from "./sentences.js";
 
 const { byId, create, createTable, formatCount, formatPercent, setContent } = window.locbUi;
 const MAX_LISTED = 100; // users in the list

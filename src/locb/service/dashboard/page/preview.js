@@ -3,7 +3,7 @@
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
 import { explainDecisions, explainRanking, LEGEND_INDENT } from "./explanation.js";
-import { formatSources, SCREENED } from "./format.js";
+import { formatSources, SCREENED } from "./sentences.js";
 import { formatProblem } from "./notices.js";
 
 const { byId, create, formatNumber, setContent } = window.locbUi;

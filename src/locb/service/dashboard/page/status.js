@@ -2,7 +2,7 @@
 
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
-import { formatBytes, formatDuration, formatHistory, plural } from "./format.js";
+import { formatBytes, formatDuration, formatHistory, plural } from "./sentences.js";
 import { SPANS } from "./spans.js";
 
 const { byId, create, formatCount, formatNumber, formatPercent, formatTime, setContent } = window.locbUi;

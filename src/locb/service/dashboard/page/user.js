@@ -3,7 +3,7 @@
 import { path, request } from "./api.js";
 import { Chart } from "./charts.js";
 import { explainDecisions, LEGEND_INDENT } from "./explanation.js";
-import { formatMembership, formatSources, groupName, mergeGroups, SCREENED } from "./format.js";
+import { formatMembership, formatSources, groupName, mergeGroups, SCREENED } from "./sentences.js";
 import { stateBadge } from "./groups.js";
 import { userLink } from "./map.js";
 import { Preview } from "./preview.js";
