@@ -48,10 +48,12 @@ def test_another_installation_with_the_same_sources_does_not_compile(compiled: P
     other = tmp_path / "other" / "locb"
     shutil.copytree(PACKAGE, other)
     assert compile_count(compiled, package=other) == 0
-    # An edit of a file that the kernel does not import directly is noticed.
-    with (other / "kernels" / "common" / "bit_sets.py").open("a") as file:
-        file.write("# edited\n")
-    assert compile_count(compiled, package=other) == 1
+    # Only an edit of a file that the kernel imports matters, also if it imports the file through another module.
+    edits = [("kernels/linucb/loop.py", 0), ("common/compile_notice.py", 1)]
+    for name, count in edits:
+        with (other / name).open("a") as file:
+            file.write("# edited\n")
+        assert compile_count(compiled, package=other) == count
     assert compile_count(compiled) == 0  # the code of the first installation is kept
 
 
@@ -70,12 +72,16 @@ def test_cache_that_cannot_be_written(tmp_path: Path) -> None:
     assert compile_count(tmp_path / "file" / "cache", stderr=message) == 1
 
 
-def test_digest_covers_all_packages_that_kernels_import() -> None:
-    """Every module of locb that a kernel imports is part of the digest."""
-    code = "import sys, locb.kernels.eloc.loop, locb.kernels.locb.loop, locb.kernels.locb.scoring; "
-    code += "import locb.kernels.club.loop, locb.kernels.sclub.loop, locb.kernels.linucb.loop; "
-    code += "print(*(name for name in sys.modules if name.startswith('locb.')))"
+def test_digests_cover_all_modules_that_kernels_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digests of the kernels read the source of each module of locb that the import of the kernels loads."""
+    modules = [f"locb.kernels.{policy}.loop" for policy in ("club", "eloc", "linucb", "locb", "sclub")]
+    code = f"import sys, locb; before = set(sys.modules); import {', '.join(modules)}; "
+    code += "print(*(name for name in set(sys.modules) - before if name.startswith('locb.')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    packages = {name.split(".")[1] for name in done.stdout.split()}
-    assert packages == {"common", "kernels"}
-    assert packages <= set(kernel_cache._SOURCES)
+    read: list[Path] = []
+    original = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: (read.append(path), original(path))[1])
+    assert len({kernel_cache.sources_digest.__wrapped__(module) for module in modules}) == len(modules)
+    loaded = done.stdout.split()
+    assert "locb.kernels.common.bit_sets" in loaded
+    assert {name for name in loaded if kernel_cache._source_path(name) not in read} == set()

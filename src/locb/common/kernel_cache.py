@@ -1,18 +1,19 @@
-"""Disk cache of compiled kernels. All installations of locb with the same cache directory share it.
+"""Disk cache of compiled kernels, which all installations of a user share.
 
 Numba's own cache checks only the source file of an entry point, has separate entries for each installation, and can
-mix up two signatures that two processes compile at the same time. This cache has one folder for each combination of the
-source code of the kernels and the versions of Python, Numba and llvmlite. A folder has one file per entry point,
-signature and type of processor. A file is written atomically and not modified afterwards, so processes can share it.
+mix up two signatures that two processes compile at the same time. This cache has one file per entry point, signature,
+type of processor and content of the sources: the module of the entry point and all modules of locb that it imports,
+directly or indirectly. Files are replaced atomically and never changed, so that processes can share a folder.
 """
 
+import ast
 import hashlib
 import logging
 import os
 import pickle
 import platform
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,29 +25,50 @@ from numba.core.serialize import dumps
 
 from locb.common.cache_dir import cache_dir
 
-_PACKAGE = Path(__file__).parent.parent
-_SOURCES = ("common", "evaluation", "kernels")  # the packages that kernels may import
+_ROOT = Path(__file__).parent.parent.parent  # the folder that contains the package locb
 _log = logging.getLogger("locb.compilation")
 
 
-@cache
-def sources_digest() -> str:
-    """Return a checksum of the packages in ``_SOURCES`` and of the versions of Python, Numba and llvmlite."""
-    digest = hashlib.sha256(f"{platform.python_version()} {numba.__version__} {llvmlite.__version__}".encode())
-    for path in sorted(path for name in _SOURCES for path in (_PACKAGE / name).rglob("*.py")):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(_PACKAGE).as_posix()} {len(content)}\n".encode() + content)
-    return digest.hexdigest()[:16]
-
-
 def kernel_cache_dir() -> Path:
-    """Return the folder of the compiled kernels.
-
-    It is a subfolder of ``$NUMBA_CACHE_DIR`` if set, otherwise of the folder ``kernels`` in the cache directory. Its
-    name is ``sources_digest()``.
-    """
+    """Return the folder of the compiled kernels: ``$NUMBA_CACHE_DIR`` if set, otherwise in the cache directory."""
     base = os.environ.get("NUMBA_CACHE_DIR")
-    return (Path(base) if base else cache_dir() / "kernels") / sources_digest()
+    return (Path(base) if base else cache_dir() / "kernels") / versions()
+
+
+def versions() -> str:
+    """Return the versions of Python and of the compiler, on which compiled code depends."""
+    return f"python{platform.python_version()}-numba{numba.__version__}-llvmlite{llvmlite.__version__}"
+
+
+@cache
+def sources_digest(module: str) -> str:
+    """Return a checksum of the sources of a module of locb and of all modules of locb that it imports."""
+    digest, found, waiting = hashlib.sha256(), {module}, [module]
+    while waiting:
+        new = set(_imported_modules(_source_path(waiting.pop()))) - found
+        found |= new
+        waiting += new
+    for name in sorted(found):
+        content = _source_path(name).read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _imported_modules(path: Path) -> Iterator[str]:
+    """Yield the modules of locb that a source file imports, and the packages that contain them."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(f"{node.module}.{name}" for name in names)]
+        for name in names:
+            parts = name.split(".")
+            packages = (".".join(parts[:count]) for count in range(2, len(parts) + 1)) if parts[0] == "locb" else ()
+            yield from (package for package in packages if _source_path(package).exists())
+
+
+def _source_path(module: str) -> Path:
+    path = _ROOT.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 class KernelCache:
@@ -60,6 +82,7 @@ class KernelCache:
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._name = f"{function.__module__}.{function.__qualname__}"
+        self._module = function.__module__
         self._folder = kernel_cache_dir()
         self._is_enabled = True
 
@@ -121,7 +144,7 @@ class KernelCache:
             )
 
     def _key(self, signature: Any, codegen: Any) -> tuple[str, ...]:
-        return (self._name, str(signature), *map(str, codegen.magic_tuple()))
+        return (self._name, sources_digest(self._module), str(signature), *map(str, codegen.magic_tuple()))
 
     def _path(self, key: tuple[str, ...]) -> Path:
         return self._folder / f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.kernel"
