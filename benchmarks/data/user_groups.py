@@ -65,7 +65,8 @@ def write_log(folder: Path, theta: Floats, group: Ints, rows: int, rng: np.rando
         logs = np.where(reward[:, None] > 0, np.log(chance), np.log1p(-chance))
         for number in range(len(centres)):
             evidence[:, number] += np.bincount(user, weights=logs[:, number], minlength=users)
-    return evidence + np.log(np.bincount(group, minlength=len(centres)) / users)
+    evidence += np.log(np.bincount(group, minlength=len(centres)) / users)
+    return evidence
 
 
 def accuracy(labels: Ints, group: Ints, known: Any) -> float:

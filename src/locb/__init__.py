@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from locb.logs.groups.find_groups import find_groups
     from locb.logs.groups.user_groups import UserGroups
     from locb.logs.log import Log, LogWarning
-    from locb.logs.results import Evaluation
+    from locb.logs.results import Evaluation, Tuning
+    from locb.logs.tune import tune
     from locb.policies import (
         CLUB,
         ELOC,
@@ -68,6 +69,7 @@ __all__ = [
     "Run",
     "SimilarUser",
     "Synthetic",
+    "Tuning",
     "UserGroups",
     "compare",
     "datasets",
@@ -79,6 +81,7 @@ __all__ = [
     "match_clusters",
     "register_policy",
     "simulate",
+    "tune",
     "validate_parameters",
 ]
 
@@ -95,7 +98,8 @@ _MODULES = {
     "locb.logs.evaluate": ("evaluate",),
     "locb.logs.groups.find_groups": ("find_groups",),
     "locb.logs.groups.user_groups": ("UserGroups",),
-    "locb.logs.results": ("Evaluation",),
+    "locb.logs.results": ("Evaluation", "Tuning"),
+    "locb.logs.tune": ("tune",),
     "locb.policies": (
         "CLUB",
         "ELOC",
