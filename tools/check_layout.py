@@ -26,12 +26,14 @@ EXCEPTIONS: dict[str, str] = {
     "src/locb/cli/data/dataset.py:data": _COMMAND,
     "src/locb/cli/data/evaluate.py:evaluate": _COMMAND,
     "src/locb/cli/data/groups.py:groups": _COMMAND,
+    "src/locb/cli/data/tune.py:tune": _COMMAND,
     "src/locb/cli/load.py:load": _COMMAND,
     "src/locb/experiments/comparison/compare.py:compare": "public function: the docstring documents every argument",
     "src/locb/cli/reproduce.py:reproduce": _COMMAND,
     "src/locb/cli/watch.py:watch": _COMMAND,
     "src/locb/datasets/table.py:table": "the docstring describes every argument of the reader",
     "src/locb/logs/groups/find_groups.py:find_groups": "the docstring describes every argument",
+    "src/locb/logs/tune.py:tune": "the docstring describes every argument",
 }
 
 

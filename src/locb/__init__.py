@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from locb.logs.groups.find_groups import find_groups
     from locb.logs.groups.user_groups import UserGroups
     from locb.logs.log import Log, LogWarning
-    from locb.logs.results import Evaluation
+    from locb.logs.results import Evaluation, Tuning
+    from locb.logs.tune import tune
     from locb.policies import (
         CLUB,
         ELOC,
@@ -70,6 +71,7 @@ __all__ = [
     "Run",
     "SimilarUser",
     "Synthetic",
+    "Tuning",
     "UserGroups",
     "compare",
     "datasets",
@@ -81,6 +83,7 @@ __all__ = [
     "match_clusters",
     "register_policy",
     "simulate",
+    "tune",
     "validate_parameters",
 ]
 
@@ -97,7 +100,8 @@ _MODULES = {
     "locb.logs.evaluate": ("evaluate",),
     "locb.logs.groups.find_groups": ("find_groups",),
     "locb.logs.groups.user_groups": ("UserGroups",),
-    "locb.logs.results": ("Evaluation",),
+    "locb.logs.results": ("Evaluation", "Tuning"),
+    "locb.logs.tune": ("tune",),
     "locb.policies": (
         "CLUB",
         "ELOC",

@@ -12,6 +12,7 @@ from locb.cli.comparison.compare import compare
 from locb.cli.data.dataset import data
 from locb.cli.data.evaluate import evaluate
 from locb.cli.data.groups import groups
+from locb.cli.data.tune import tune
 from locb.cli.demo import demo
 from locb.cli.errors import Debug, debug_mode, reporting_errors
 from locb.cli.load import load
@@ -40,6 +41,7 @@ app.command()(reporting_errors(load))
 app.command()(reporting_errors(reproduce))
 app.command(cls=PolicyCommand)(reporting_errors(serve))
 app.add_typer(store_app, name="store")
+app.command()(reporting_errors(tune))
 app.command()(reporting_errors(verify))
 app.command()(reporting_errors(watch))
 

@@ -88,6 +88,33 @@ def evaluate(
     return run.run(name_policies(policies), baseline)
 
 
+def usable_decisions(log: Log, notes: list[str]) -> Log:
+    """Return the decisions with a reward, and with a propensity if some propensities are known.
+
+    The limitations of the log are added to ``notes``.
+    """
+    if not isinstance(log, Log):
+        raise ParameterError("log", f" must be a locb.Log, not {type(log).__name__}")
+    notes += log.notes
+    rewarded = np.isfinite(log.rewards)
+    if not rewarded.any():
+        raise ParameterError("reward", " must name the column of rewards: the log has no rewards")
+    if not rewarded.all():
+        missing = int((~rewarded).sum())
+        notes.append(
+            f"{missing:,} of {len(log):,} decisions have no reward and are not used; if they earned nothing, set "
+            "missing_reward to 0"
+        )
+    known = np.isfinite(log.propensities)
+    if log.has_propensities and not known[rewarded].all():
+        missing = int((~known & rewarded).sum())
+        notes.append(f"{missing:,} decisions have no propensity and are not used")
+        rewarded &= known
+    if not log.has_users:
+        notes.append("the log names no users: intervals assume that decisions are independent")
+    return log if rewarded.all() else log.select(rewarded)
+
+
 class _Run:
     """State of one evaluation."""
 
@@ -101,10 +128,8 @@ class _Run:
         seed: int,
         progress: Callable[[str, float], None] | None,
     ) -> None:
-        if not isinstance(log, Log):
-            raise ParameterError("log", f" must be a locb.Log, not {type(log).__name__}")
-        self.notes: list[str] = list(log.notes)
-        self.log = self._usable(log)
+        self.notes: list[str] = []
+        self.log = usable_decisions(log, self.notes)
         self.facts = log.summary()
         self.learn, self.parameters, self.seed = learn, parameters, seed
         self.progress = progress or (lambda *_: None)
@@ -112,26 +137,6 @@ class _Run:
         self.estimators = FixedEstimators(self.log, replicates, seed)
         self.has_propensities = log.has_propensities
         self.curves: dict[str, list[tuple[int, float]]] = {}
-
-    def _usable(self, log: Log) -> Log:
-        """Return the decisions with a reward, and with a propensity if some propensities are known."""
-        rewarded = np.isfinite(log.rewards)
-        if not rewarded.any():
-            raise ParameterError("reward", " must name the column of rewards: the log has no rewards")
-        if not rewarded.all():
-            missing = int((~rewarded).sum())
-            self.notes.append(
-                f"{missing:,} of {len(log):,} decisions have no reward and are not used; if they earned nothing, set "
-                "missing_reward to 0"
-            )
-        known = np.isfinite(log.propensities)
-        if log.has_propensities and not known[rewarded].all():
-            missing = int((~known & rewarded).sum())
-            self.notes.append(f"{missing:,} decisions have no propensity and are not used")
-            rewarded &= known
-        if not log.has_users:
-            self.notes.append("the log names no users: intervals assume that decisions are independent")
-        return log if rewarded.all() else log.select(rewarded)
 
     def run(self, policies: dict[str, Any], baseline: Any) -> Evaluation:
         """Evaluate the baseline, then the policies."""

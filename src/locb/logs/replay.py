@@ -97,6 +97,13 @@ def replay(
     return ReplayRun(accepted, smallest, _interval(accepted, values), _interval(accepted, differences))
 
 
+def replay_accepted(log: Log, target: LearningTarget, rows: Ints, seed: int) -> Ints:
+    """Return the decisions that are accepted if a new policy makes only the decisions ``rows``; see ``replay``."""
+    rng = random_stream(seed, "replay")
+    used = rows[rng.random(len(rows)) < float(log.propensities.min()) / log.propensities[rows]]
+    return used[_replay_once(log, target, seed, used, log.users[used], None)]
+
+
 def _interval(accepted: Ints, values: list[float]) -> Interval:
     """Return the first value with the interval that the others give."""
     if not accepted.size:

@@ -237,3 +237,82 @@ def decide(
     amount = "more than a billion decisions" if needed is None else f"about {needed:,} decisions like these"
     outlook = f"{amount} would give a verdict with a probability of 80%, and the log has {decisions:,}"
     return UNDECIDED, f"{policy}: undecided ({numbers}); {outlook}."
+
+
+@dataclass(frozen=True)
+class TuningCandidate:
+    """Policy with parameters that was tried by :func:`locb.tune`.
+
+    Attributes
+    ----------
+    name, policy : str
+        Name of the candidate, and of its policy.
+    parameters : dict
+        Parameters of the grid.
+    value, difference : Interval
+        Mean of the values of all folds, and of the differences to the log, with 95% intervals.
+    decisions : float
+        Number of decisions from which the value is estimated.
+    """
+
+    name: str
+    policy: str
+    parameters: dict[str, Any]
+    value: Interval
+    difference: Interval
+    decisions: float
+
+
+@dataclass(frozen=True, repr=False)
+class Tuning:
+    """Result of :func:`locb.tune`.
+
+    Attributes
+    ----------
+    candidates : list of TuningCandidate
+        All candidates, best first.
+    chosen : list of str
+        Candidate that the other folds choose for each fold.
+    logged : Interval
+        Mean reward of the log.
+    selecting_value : float
+        Mean estimate with which these candidates were chosen. It is too high on average.
+    value, difference : Interval
+        Mean value of the choice on held-out users, and its difference to the log.
+    verdict : {"better", "worse", "undecided"}
+        Comparison of the held-out value with the log.
+    sentence : str
+        Verdict with its numbers.
+    log, notes, settings
+        Facts about the log, limitations, and arguments.
+    """
+
+    candidates: list[TuningCandidate]
+    chosen: list[str]
+    logged: Interval
+    selecting_value: float
+    value: Interval
+    difference: Interval
+    verdict: str
+    sentence: str
+    log: dict[str, str]
+    notes: list[str]
+    settings: dict[str, Any]
+
+    @property
+    def winner(self) -> TuningCandidate:
+        """The candidate with the highest mean value on all folds."""
+        return self.candidates[0]
+
+    @property
+    def winners_curse(self) -> float:
+        """What selection added to the estimate of the choice: ``selecting_value`` − ``value.value``."""
+        return self.selecting_value - self.value.value
+
+    def __repr__(self) -> str:
+        return (
+            f"winner: {self.winner.name}\n"
+            f"value on held-out users: {self.value.value:.4g} ({format_range(self.value)})\n"
+            f"estimate that selected: {self.selecting_value:.4g}, winner's curse "
+            f"{format_signed(self.winners_curse)}\n{self.sentence}"
+        )

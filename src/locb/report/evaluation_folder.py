@@ -14,17 +14,18 @@ from locb.report.pages.evaluation_page import render_evaluation_page
 
 def evaluation_to_json(evaluation: Evaluation) -> dict[str, Any]:
     """Return the content of evaluation.json. Bounds that are not known are null."""
-    content: dict[str, Any] = _plain(dataclasses.asdict(evaluation))
+    content: dict[str, Any] = to_plain(dataclasses.asdict(evaluation))
     return content
 
 
-def _plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
+    """Return a value as JSON types; numbers that are not known become None."""
     if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
+        return {name: to_plain(part) for name, part in value.items()}
     if hasattr(value, "_asdict"):
-        return _plain(value._asdict())
+        return to_plain(value._asdict())
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [to_plain(part) for part in value]
     return None if isinstance(value, float) and math.isnan(value) else value
 
 

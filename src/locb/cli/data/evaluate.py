@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -11,19 +10,22 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from locb.cli.common import console, parameter_pair, print_written
 from locb.cli.data.log_options import (
-    LOG,
+    Arms,
     Chosen,
     Decimal,
+    Dim,
     Feature,
     LogFiles,
     LogFormat,
     MissingReward,
     NoHeader,
+    Position,
+    Propensity,
     Reward,
     Separator,
     Time,
     User,
-    column,
+    read_log,
     reading_options,
 )
 
@@ -65,29 +67,17 @@ def evaluate(
     log_format: LogFormat = "auto",
     user: User = None,
     chosen: Chosen = None,
-    arms: Annotated[
-        str | None,
-        column("Column of the offered arms, as JSON or separated by |. Without it: all arms that are ever chosen."),
-    ] = None,
+    arms: Arms = None,
     reward: Reward = None,
-    propensity: Annotated[
-        str | None,
-        column("Column of the probability of the chosen arm, or **uniform** if all arms were equally probable."),
-    ] = None,
+    propensity: Propensity = None,
     time: Time = None,
     feature: Feature = None,
     missing_reward: MissingReward = None,
     decimal: Decimal = None,
     separator: Separator = None,
     no_header: NoHeader = False,
-    dim: Annotated[
-        int | None,
-        typer.Option(help="Number of features into which named features of arms are hashed.", rich_help_panel=LOG),
-    ] = None,
-    position: Annotated[
-        int | None,
-        typer.Option(help="open-bandit: use only this position.", show_default="all", rich_help_panel=LOG),
-    ] = None,
+    dim: Dim = None,
+    position: Position = None,
     output: Annotated[
         Path, typer.Option(help="Folder of report.html and evaluation.json.", rich_help_panel=SIZE)
     ] = Path("runs/evaluate"),
@@ -130,16 +120,7 @@ def evaluate(
         dim=dim,
         position=position,
     )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with console.status(f"Reading {', '.join(map(str, log))} …"):
-            read = locb.Log.read([str(path) for path in log], format=log_format, **options)
-    facts = ", ".join(f"{name} {text}" for name, text in read.summary().items())
-    found = ", ".join(f"{part} = {text}" for part, text in (read.columns or {}).items())
-    for title, text in (("Log", facts), ("Columns", found)):
-        console.print(f"{title}: {text}", markup=False, emoji=False)
-    for warning in caught:
-        console.print(f"note: {warning.message}", style="yellow", markup=False, emoji=False)
+    read = read_log(log, log_format, options)
     parameters = dict(parameter_pair(pair) for pair in parameter or [])
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:

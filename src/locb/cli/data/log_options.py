@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from locb.cli.common import console
 
 LOG, COLUMNS = "Log", "Columns of a table"
 
@@ -33,6 +36,14 @@ User = Annotated[
 ]
 Chosen = Annotated[str | None, column("Column of the chosen arm.")]
 Reward = Annotated[str | None, column("Column of the reward: any number, such as 1 or 12,50 €.")]
+Arms = Annotated[
+    str | None,
+    column("Column of the offered arms, as JSON or separated by |. Without it: all arms that are ever chosen."),
+]
+Propensity = Annotated[
+    str | None,
+    column("Column of the probability of the chosen arm, or **uniform** if all arms were equally probable."),
+]
 Time = Annotated[str | None, column("Column of the time.")]
 Feature = Annotated[
     list[str] | None,
@@ -58,6 +69,13 @@ NoHeader = Annotated[
     bool,
     typer.Option("--no-header", help="Text files have no header; columns are numbers from 1.", rich_help_panel=LOG),
 ]
+Dim = Annotated[
+    int | None, typer.Option(help="Features into which named features of arms are hashed.", rich_help_panel=LOG)
+]
+Position = Annotated[
+    int | None,
+    typer.Option(help="open-bandit: use only this position.", show_default="all", rich_help_panel=LOG),
+]
 
 
 def reading_options(
@@ -71,3 +89,20 @@ def reading_options(
         "header": False if no_header else None,
     }
     return {name: value for name, value in options.items() if value is not None}
+
+
+def read_log(files: list[Path], log_format: str, options: dict[str, Any]) -> Any:
+    """Return the log in files, and print facts about it, its columns, and the rows that were skipped."""
+    import locb
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with console.status(f"Reading {', '.join(map(str, files))} …"):
+            read = locb.Log.read([str(path) for path in files], format=log_format, **options)
+    facts = ", ".join(f"{name} {text}" for name, text in read.summary().items())
+    found = ", ".join(f"{part} = {text}" for part, text in (read.columns or {}).items())
+    for title, text in (("Log", facts), ("Columns", found)):
+        console.print(f"{title}: {text}", markup=False, emoji=False)
+    for warning in caught:
+        console.print(f"note: {warning.message}", style="yellow", markup=False, emoji=False)
+    return read
