@@ -30,7 +30,6 @@ EXCEPTIONS: dict[str, str] = {
     "src/locb/experiments/comparison/compare.py:compare": "public function: the docstring documents every argument",
     "src/locb/cli/reproduce.py:reproduce": _COMMAND,
     "src/locb/cli/watch.py:watch": _COMMAND,
-    "src/locb/experiments/comparison/compare.py:compare": "the docstring describes every argument",
     "src/locb/datasets/table.py:table": "the docstring describes every argument of the reader",
     "src/locb/logs/groups/find_groups.py:find_groups": "the docstring describes every argument",
 }
