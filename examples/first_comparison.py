@@ -18,36 +18,22 @@ import locb
 
 ROUNDS = 20_000
 POLICIES = ["eloc", "locb", "sclub", "linucb-ind", "club"]
-comparison = locb.compare(POLICIES, rounds=ROUNDS, repeats=3, jobs=1)
+comparison = locb.compare(policies=POLICIES, rounds=ROUNDS, repeats=3, jobs=1)
 
 for result in comparison.results:
     regret = result.final_regret
     print(f"{result.policy:12} regret {regret.mean():6.0f}   reward per round {result.reward.mean():.3f}")
 print(comparison.verdict())
+comparison  # a notebook shows a table
 
 # %%
 # Regret over the rounds
 # ----------------------
 #
 # Regret is the expected reward of the best arm minus that of the chosen arm, summed over all rounds. A flat line means that the policy has learned
-# to choose the best arms.
+# to choose the best arms. The shaded areas are 95% confidence intervals of the mean.
 
-import altair as alt
-
-rows = [
-    {"policy": result.policy, "round": int(point), "regret": float(value)}
-    for result in comparison.results
-    for point, value in zip(comparison.checkpoints, result.regret.mean(axis=0), strict=True)
-]
-chart = (
-    alt.Chart(alt.InlineData(values=rows), width=560, height=320, title="Mean cumulative regret of 3 repeats")
-    .mark_line(strokeWidth=2.5)
-    .encode(
-        x=alt.X("round:Q", axis=alt.Axis(format=",d")),
-        y="regret:Q",
-        color=alt.Color("policy:N", sort=POLICIES),
-    )
-)
+chart = comparison.plot()
 
 # %%
 # Groups

@@ -90,3 +90,14 @@ chart = (
     .mark_line(strokeWidth=2.5)
     .encode(x=alt.X("round:Q", axis=alt.Axis(format=",d")), y="regret:Q", color="policy:N")
 )
+
+# %%
+# Repeats and confidence intervals
+# --------------------------------
+#
+# :func:`locb.compare` takes the environment, or its class, and runs several policies with repeats and a grid of parameters.
+
+comparison = locb.compare(
+    NewsSite, ["eloc", "linucb-ind"], grid={"alpha": [0.3, 1.0]}, n_seeds=10, rounds=5_000, repeats=3, jobs=1
+)
+comparison

@@ -23,7 +23,7 @@ from locb.cli import app
 from serving import serving
 
 ROOT = Path(__file__).parent.parent
-PUBLIC_MODULES = ("locb", "locb.datasets", "locb.client", "locb.loadtest")
+PUBLIC_MODULES = ("locb", "locb.datasets", "locb.interop", "locb.client", "locb.loadtest")
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ import httpx
 import pytest
 
 from commandline import call, surroundings
+from locb.cli.demo.film_catalogue import DIM, FilmCatalogue
+from locb.cli.demo.visitors import Visitors
 from locb.client import Client
-from locb.demo.film_catalogue import DIM, FilmCatalogue
-from locb.demo.visitors import Visitors
 from locb.service.api.auth import Tokens
 from loopback import loopback
 from serving import serving

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from locb.common.presentation import set_presenter
 
 if TYPE_CHECKING:
-    from locb import datasets
+    from locb import datasets, interop
     from locb.common.feature_hashing import features
     from locb.common.rounds import Rounds
-    from locb.environments import Categorical, Environment, Interactions, Synthetic
+    from locb.environments import Categorical, Environment, Interactions, RecordedRounds, Synthetic
     from locb.evaluation.clusters import Cluster, ClusterScore, Membership, SimilarUser, match_clusters
     from locb.evaluation.results import Comparison, Run
     from locb.experiments.comparison.compare import compare
@@ -66,6 +66,7 @@ __all__ = [
     "Parameter",
     "Policy",
     "PolicySpec",
+    "RecordedRounds",
     "RewardScaleWarning",
     "Rounds",
     "Run",
@@ -78,6 +79,7 @@ __all__ = [
     "evaluate",
     "features",
     "find_groups",
+    "interop",
     "load",
     "make_policy",
     "match_clusters",
@@ -91,7 +93,7 @@ __all__ = [
 _MODULES = {
     "locb.common.feature_hashing": ("features",),
     "locb.common.rounds": ("Rounds",),
-    "locb.environments": ("Categorical", "Environment", "Interactions", "Synthetic"),
+    "locb.environments": ("Categorical", "Environment", "Interactions", "RecordedRounds", "Synthetic"),
     "locb.evaluation.clusters": ("Cluster", "ClusterScore", "Membership", "SimilarUser", "match_clusters"),
     "locb.evaluation.results": ("Comparison", "Run"),
     "locb.experiments.comparison.compare": ("compare",),
@@ -130,8 +132,8 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 if not TYPE_CHECKING:  # with the imports above and without __getattr__, type checkers report unknown names
 
     def __getattr__(name: str) -> Any:
-        if name == "datasets":
-            return import_module("locb.datasets")
+        if name in ("datasets", "interop"):
+            return import_module(f"locb.{name}")
         if name not in _MODULE_OF:
             raise AttributeError(f"module 'locb' has no attribute {name!r}")
         value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)

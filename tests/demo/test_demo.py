@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from commandline import surroundings
+from locb.cli.demo.film_catalogue import DIM, N_PEOPLE, FilmCatalogue
 from locb.client import Client, ServiceError
 from locb.common.feature_hashing import features
-from locb.demo.film_catalogue import DIM, N_PEOPLE, FilmCatalogue
 from locb.policies import policy_spec
 from locb.policies.base.user_batch import membership_probabilities
 from locb.service.config import DEFAULT_POLICY

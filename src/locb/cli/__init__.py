@@ -13,7 +13,7 @@ from locb.cli.data.dataset import data
 from locb.cli.data.evaluate import evaluate
 from locb.cli.data.groups import groups
 from locb.cli.data.tune import tune
-from locb.cli.demo import demo
+from locb.cli.demo.demo import demo
 from locb.cli.errors import Debug, debug_mode, reporting_errors
 from locb.cli.load import load
 from locb.cli.policy_help import CompareCommand, PolicyCommand

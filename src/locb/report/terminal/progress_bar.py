@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from importlib import import_module
 from types import TracebackType
 from typing import Any
 
@@ -98,8 +99,7 @@ class _NotebookDisplay:
     """Progress element in the output of a notebook cell, which is removed at the end."""
 
     def __init__(self) -> None:
-        from IPython.display import display
-
+        display: Any = import_module("IPython.display").display
         self._handle: Any = display({"text/plain": ""}, raw=True, display_id=True)
 
     def update(self, stage: str, done: float, total: float) -> None:

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from locb.cli.demo.film_catalogue import DIM, FilmCatalogue
+from locb.cli.demo.visitors import Visitors
 from locb.client import Client
-from locb.demo.film_catalogue import DIM, FilmCatalogue
-from locb.demo.visitors import Visitors
 from locb.service.config import ServiceConfig
 from locb.service.server import serve
 

@@ -30,7 +30,7 @@ def demo(
     - `locb demo --rate 200 --port 8081`
     """
     try:
-        from locb.demo.runner import run_demo
+        from locb.cli.demo.runner import run_demo
         from locb.service.server import configure_logging
     except ImportError as error:
         leave_without_package("demo", "client,service", error)

@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from locb.cli.demo.film_catalogue import FilmCatalogue
 from locb.client import Client, ServiceError
-from locb.demo.film_catalogue import FilmCatalogue
 
 BATCH_INTERVAL = 0.2  # seconds between two batches of visits
 NO_REWARD_SHARE = 0.02  # share of visits without a reward

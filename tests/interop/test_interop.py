@@ -1,0 +1,215 @@
+"""Policies and environments in other libraries: the same choices and rewards as ``locb.simulate``, bit for bit."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locb
+
+N, ROUNDS, SEED = 12, 300, 3
+MISSING = "{0} is not installed: run pip install 'locb[interop]'"
+OBP_MISSING = "obp is not installed: its last release, 0.5.7, requires Python below 3.11"
+KINDS: dict[str, dict[str, Any]] = {"locb": {"n_seeds": 4}, "eloc": {"n_seeds": 4}, "linucb-ind": {}}
+
+
+@pytest.fixture(scope="module")
+def env() -> locb.Synthetic:
+    return locb.Synthetic(n_users=N, n_clusters=2, n_arms=5, seed=7)
+
+
+def make(name: str, env: locb.Environment) -> locb.Policy:
+    return locb.make_policy(name, n_users=env.n_users, dim=env.dim, **KINDS[name])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_coba_experiment_gives_the_rewards_of_simulate(name: str, env: locb.Synthetic) -> None:
+    coba = pytest.importorskip("coba", reason=MISSING.format("coba"))
+    source = locb.interop.CobaEnvironment(env, rounds=ROUNDS, seed=SEED)
+    learner = locb.interop.CobaLearner(make(name, env))
+    result = coba.Experiment([source], [learner, coba.RandomLearner()]).run(quiet=True)
+    run = locb.simulate(make(name, env), env, rounds=ROUNDS, seed=SEED)
+    rows = [row for row in result.interactions.to_dicts() if row["learner_id"] == 0]
+    assert [row["reward"] for row in rows] == run.rewards.tolist()
+    contexts = env.rounds(ROUNDS, seed=SEED).contexts
+    actions = contexts[np.arange(ROUNDS), run.chosen]  # coba rounds actions in its results to five digits
+    assert np.array([list(row["action"]) for row in rows]) == pytest.approx(actions, abs=1e-5)
+    played = locb.interop.CobaLearner(make(name, env))
+    for interaction in source.read():
+        action, probability = played.predict(interaction["context"], interaction["actions"])["action_prob"]
+        reward = interaction["rewards"][interaction["actions"].index(action)]
+        played.learn(interaction["context"], action, reward, probability)
+    assert np.array_equal(played.policy.theta, run.policy.theta)
+
+
+def test_environment_from_coba_has_its_interactions(env: locb.Synthetic) -> None:
+    coba = pytest.importorskip("coba", reason=MISSING.format("coba"))
+    back = locb.interop.from_coba(locb.interop.CobaEnvironment(env, rounds=ROUNDS, seed=SEED))
+    again, rounds = back.rounds(ROUNDS), env.rounds(ROUNDS, seed=SEED)
+    for field in ("users", "contexts", "rewards"):
+        assert np.array_equal(getattr(again, field), getattr(rounds, field))
+    (synthetic,) = coba.Environments.from_linear_synthetic(200, n_actions=4, seed=1)
+    converted = locb.interop.from_coba(synthetic, dim=64)
+    run = locb.simulate(locb.LinUCB(n_users=1, dim=64), converted, rounds=200)
+    (result,) = (coba.Experiment([synthetic], [locb.interop.CobaLearner("linucb-ind", dim=64)]).run(quiet=True),)
+    rewards = [row["reward"] for row in result.interactions.to_dicts()]
+    assert rewards == pytest.approx(run.rewards.tolist(), abs=1e-5)  # coba rounds its results to five digits
+    with pytest.raises(ValueError, match="dim is required, because contexts have features"):
+        locb.interop.from_coba(synthetic)
+    with pytest.raises(ValueError, match="count must be from 0 to 200, the recorded rounds, not 201"):
+        converted.rounds(201)
+
+
+def test_coba_learner_adds_unknown_users_and_hashes_features() -> None:
+    pytest.importorskip("coba", reason=MISSING.format("coba"))
+    learner = locb.interop.CobaLearner("linucb-ind", dim=32, n_users=2)
+    for _ in range(30):
+        for user, liked in (("ann", "drama"), ("bob", "crime")):
+            action, probability = learner.predict({"user": user, "hour": 9}, ["crime", "drama"])["action_prob"]
+            assert probability == 1.0
+            learner.learn({"user": user, "hour": 9}, action, float(action == liked), 1.0)
+    assert learner.policy.n_users == 4
+    assert learner.score({"user": "ann", "hour": 9}, ["crime", "drama"], "drama") == 1.0
+    assert learner.score({"user": "bob", "hour": 9}, ["crime", "drama"], "drama") == 0.0
+    with pytest.raises(ValueError, match="dim is required with the name of a policy, 'locb'"):
+        locb.interop.CobaLearner("locb")
+    with pytest.raises(ValueError, match="has its own parameters; omit dim, gamma"):
+        locb.interop.CobaLearner(locb.LinUCB(n_users=1, dim=2), dim=2, gamma=1.0)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_river_policy_chooses_like_simulate(name: str, env: locb.Synthetic) -> None:
+    bandit = pytest.importorskip("river.bandit", reason=MISSING.format("river"))
+    policy = locb.interop.RiverPolicy(make(name, env))
+    assert isinstance(policy, bandit.base.ContextualPolicy)
+    rounds, arms = env.rounds(ROUNDS, seed=SEED), [f"arm {arm}" for arm in range(env.n_arms)]
+    chosen = []
+    for user, contexts, rewards in zip(rounds.users, rounds.contexts, rounds.rewards, strict=True):
+        context = {"user": user, "arms": contexts}
+        arm = policy.pull(arms, context=context)
+        policy.update(arm, context, rewards[arms.index(arm)])
+        chosen.append(arms.index(arm))
+    assert chosen == locb.simulate(make(name, env), env, rounds=ROUNDS, seed=SEED).chosen.tolist()
+    assert sum(int(count) for count in policy._counts.values()) == ROUNDS
+    assert "arm 0" in repr(policy)
+    fresh = policy.clone()
+    assert fresh.policy.get_params() == policy.policy.get_params()
+    assert fresh.policy.served.sum() == 0
+    with pytest.raises(ValueError, match="context must have one row of arms per arm, 5, not 2"):
+        policy.pull(arms, context={"arms": [[0.0] * 6] * 2})
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_gymnasium_episode_gives_the_rewards_of_simulate(name: str, env: locb.Synthetic) -> None:
+    pytest.importorskip("gymnasium", reason=MISSING.format("gymnasium"))
+    from gymnasium.utils.env_checker import check_env
+
+    gym_env = locb.interop.GymnasiumEnvironment(env, rounds=ROUNDS)
+    check_env(locb.interop.GymnasiumEnvironment(env, rounds=5), skip_render_check=True)
+    policy, rewards, regrets, ended = make(name, env), [], [], False
+    observation, _ = gym_env.reset(seed=SEED)
+    while not ended:
+        user, arms = observation["user"], observation["arms"]
+        arm = policy.recommend(user, arms)
+        observation, reward, terminated, ended, info = gym_env.step(arm)
+        policy.update(user, arms[arm], reward)
+        rewards.append(reward)
+        regrets.append(info["regret"])
+        assert not terminated
+    run = locb.simulate(make(name, env), env, rounds=ROUNDS, seed=SEED)
+    assert rewards == run.rewards.tolist()
+    assert np.cumsum(regrets).tolist() == run.regret.tolist()
+    with pytest.raises(RuntimeError, match="call reset before step, and after the end of an episode"):
+        gym_env.step(0)
+    first = gym_env.reset()[0]["arms"]  # another episode: the next seed
+    assert np.array_equal(first, env.rounds(1, seed=SEED + 1).contexts[0])
+
+
+def test_classification_data_become_rounds() -> None:
+    datasets = pytest.importorskip(
+        "sklearn.datasets", reason="scikit-learn is not installed: run pip install locb[data]"
+    )
+    iris = datasets.load_iris()
+    env = locb.interop.Classification(iris)
+    assert (env.n_users, env.n_arms, env.dim) == (1, 3, 15)
+    rounds = env.rounds(400, seed=2)
+    rows = np.random.default_rng([2, 0]).integers(150, size=4096)[:400]
+    scaled = iris.data / np.linalg.norm(iris.data, axis=1).max()
+    for t, row in enumerate(rows):
+        for arm in range(3):
+            expected = np.zeros(15)
+            expected[5 * arm : 5 * arm + 5] = [*scaled[row], 1.0]
+            assert np.array_equal(rounds.contexts[t, arm], expected)
+            assert rounds.rewards[t, arm] == (iris.target[row] == arm)
+    run = locb.simulate(locb.LinUCB(n_users=1, dim=env.dim), env, rounds=4_000)
+    assert run.rewards[-1_000:].mean() > 0.9
+    users = np.where(iris.target == 0, "ann", "bob")
+    by_user = locb.interop.Classification(iris.data, iris.target_names[iris.target], users=users)
+    assert by_user.user_ids.tolist() == ["ann", "bob"]
+    drawn = by_user.rounds(200)
+    assert np.array_equal(drawn.users == 0, drawn.rewards[:, by_user.classes.tolist().index("setosa")] == 1.0)
+    for arguments, message in (
+        (([[1.0]],), "y is required, because x is not a data set"),
+        (([[1.0]], [1, 2]), r"y must have one value for each of 1 rows, not \(2,\)"),
+        (([[1.0], [2.0]], [1, 1]), "y must have at least 2 classes, not 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            locb.interop.Classification(*arguments)
+
+
+def make_obp_policy(**options: Any) -> Any:
+    return locb.interop.ObpPolicy("linucb-ind", dim=4, n_actions=3, **options)
+
+
+def obp_rounds(contexts: Any, rewards: Any) -> locb.Rounds:
+    """Return rounds with the features that the policies of OBP use: one block per action."""
+    blocks = np.zeros((len(contexts), 3, 12))
+    for arm in range(3):
+        blocks[:, arm, 4 * arm : 4 * arm + 4] = contexts
+    return locb.Rounds(np.zeros(len(contexts), np.int64), blocks, rewards)
+
+
+def test_obp_policy_learns_like_play() -> None:
+    """The loop of the simulator of OBP, which needs nothing from OBP."""
+    rng = np.random.default_rng(1)
+    contexts, rewards = rng.standard_normal((300, 4)), rng.random((300, 3))
+    policy, chosen = make_obp_policy(), []
+    for context, reward in zip(contexts, rewards, strict=True):
+        (action,) = policy.select_action(context[None])
+        policy.update_params(action=action, reward=reward[action], context=context[None])
+        chosen.append(int(action))
+    assert chosen == locb.LinUCB(n_users=1, dim=12).play(obp_rounds(contexts, rewards)).tolist()
+    assert policy.action_counts.tolist() == np.bincount(chosen, minlength=3).tolist()
+    policy.initialize()
+    assert (policy.n_trial, policy.policy.served.sum()) == (0, 0)
+    by_user = make_obp_policy(user_column=0, n_users=2)
+    by_user.update_params(action=1, reward=1.0, context=np.array([[1.0, 0.5, 0.5, 0.5]]))
+    assert by_user.policy.served.tolist() == [0, 1]
+    assert by_user.policy.dim == 9
+
+
+def test_obp_replay_and_simulator() -> None:
+    pytest.importorskip("obp", reason=OBP_MISSING)
+    from obp.simulator.replay import run_bandit_replay
+    from obp.simulator.simulator import BanditEnvironmentSimulator, BanditPolicySimulator
+
+    environment = BanditEnvironmentSimulator(n_actions=3, dim_context=4, random_state=1)
+    batch = environment.next_bandit_round_batch(300)
+    simulator = BanditPolicySimulator(environment=None, policy=make_obp_policy())
+    simulator.steps(batch_bandit_rounds=batch, n_rounds=None)
+    chosen = locb.LinUCB(n_users=1, dim=12).play(obp_rounds(batch.context, batch.rewards))
+    assert simulator.selected_actions.tolist() == chosen.tolist()
+    logged = {"n_rounds": 300, "action": chosen, "reward": batch.rewards[np.arange(300), chosen], "position": None}
+    logged |= {"pscore": np.full(300, 1 / 3), "context": batch.context}
+    played = run_bandit_replay(logged, make_obp_policy())
+    assert np.array_equal(played[:, :, 0].argmax(axis=1), chosen)
+
+
+def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    monkeypatch.delitem(sys.modules, "locb.interop.gymnasium_adapters", raising=False)
+    with pytest.raises(ImportError, match=r"locb\.interop\.GymnasiumEnvironment needs the package gymnasium: run pip"):
+        locb.interop.GymnasiumEnvironment  # noqa: B018 - the access is the test
+    with pytest.raises(AttributeError, match=r"module 'locb\.interop' has no attribute 'Vowpal'"):
+        locb.interop.Vowpal  # noqa: B018 - the access is the test
