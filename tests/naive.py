@@ -22,12 +22,22 @@ def pick_arm(scores, ties, generator):
     tied = [a for a, score in enumerate(scores) if score >= best - TIE]
     if ties == "first" or len(tied) == 1:
         return tied[0]
+    return tied[((next_word(generator) >> 33) * len(tied)) >> 31]
+
+
+def next_word(generator):
+    """Advance the xorshift generator ``[state]`` and return its 64 bits."""
     word, mask = generator[0], 2**64 - 1
     word ^= (word << 13) & mask
     word ^= word >> 7
     word ^= (word << 17) & mask
     generator[0] = word
-    return tied[((word >> 33) * len(tied)) >> 31]
+    return word
+
+
+def uniform(generator):
+    """Return a number between 0 and 1 from the upper 53 bits of the generator."""
+    return ((next_word(generator) >> 11) + 0.5) / 2**53
 
 
 def radius(name, m, A, t, n, d, sigma, delta, min_eigenvalue):
@@ -75,7 +85,7 @@ class Users:
 
 def ucb(theta, inverse, X, alpha, factor=1.0):
     """Return the estimated reward and the bonus of each arm: two arrays (k,)."""
-    return X @ theta, np.array([alpha * math.sqrt(max(x @ inverse @ x, 0.0) * factor) for x in X])
+    return np.array(X) @ theta, np.array([alpha * math.sqrt(max(x @ inverse @ x, 0.0) * factor) for x in X])
 
 
 class Policy:
@@ -122,6 +132,105 @@ class LinUCB(Policy):
         return set()
 
 
+def draw(theta, covariance, generator):
+    """Return a draw from a normal distribution; the numbers come from the xorshift generator ``[state]``."""
+    normals = []
+    for _ in range((len(theta) + 1) // 2):
+        radius = math.sqrt(-2 * math.log(uniform(generator)))
+        angle = 2 * math.pi * uniform(generator)
+        normals += [radius * math.cos(angle), radius * math.sin(angle)]
+    return theta + np.linalg.cholesky(covariance) @ normals[: len(theta)]
+
+
+class LinTS(LinUCB):
+    def evaluate(self, i, X):
+        row = 0 if self.shared else i
+        theta = self.own.theta[row]
+        drawn = draw(theta, self.own.inverse[row], self.generator)
+        return X @ theta, self.alpha * (X @ (drawn - theta))
+
+
+class HybridLinUCB(Policy):
+    """Ridge regression with one block of coefficients for all users and one block per user (one large matrix)."""
+
+    def __init__(self, n, d, alpha, ties, generator):
+        self.A, self.b = np.eye(d * (n + 1)), np.zeros(d * (n + 1))
+        self.n, self.d, self.alpha, self.ties, self.generator = n, d, alpha, ties, [generator]
+
+    def expand(self, i, x):
+        z = np.zeros(len(self.b))
+        z[: self.d] = x
+        z[self.d * (i + 1) : self.d * (i + 2)] = x
+        return z
+
+    def evaluate(self, i, X):
+        inverse = np.linalg.inv(self.A)
+        return ucb(inverse @ self.b, inverse, [self.expand(i, x) for x in X], self.alpha)
+
+    def update(self, i, x, r):
+        z = self.expand(i, x)
+        self.A += np.outer(z, z)
+        self.b += r * z
+
+    def correct(self, i, x, learned, r):
+        self.b += (r - learned) * self.expand(i, x)
+
+    def add_users(self, count):
+        size, new = len(self.b), count * self.d
+        self.A = np.block([[self.A, np.zeros((size, new))], [np.zeros((new, size)), np.eye(new)]])
+        self.b, self.n = np.concatenate([self.b, np.zeros(new)]), self.n + count
+
+    def theta(self):
+        """Return the shared coefficients (d,), and those of each user (n, d)."""
+        rows = np.linalg.solve(self.A, self.b).reshape(self.n + 1, self.d)
+        return rows[0], rows[1:]
+
+    def groups(self):
+        return set()
+
+
+class MixedEffects(Policy):
+    def __init__(self, n, d, alpha, sigma, explore, ties, generator):
+        self.G, self.b, self.m = np.zeros((n, d, d)), np.zeros((n, d)), np.zeros(n, dtype=int)
+        self.mu, self.Sigma = np.zeros(d), np.eye(d)
+        self.alpha, self.sigma, self.explore, self.ties, self.generator = alpha, sigma, explore, ties, [generator]
+        self.rounds_since_fit = 0
+
+    def posterior(self, i):
+        prior = np.linalg.inv(self.Sigma)
+        V = np.linalg.inv(prior + self.G[i] / self.sigma**2)
+        return V @ (prior @ self.mu + self.b[i] / self.sigma**2), V
+
+    def evaluate(self, i, X):
+        mean, V = self.posterior(i)
+        if self.explore == "ucb":
+            return ucb(mean, V, X, self.alpha)
+        return X @ mean, self.alpha * (X @ (draw(mean, V, self.generator) - mean))
+
+    def update(self, i, x, r):
+        self.G[i] += np.outer(x, x)
+        self.b[i] += r * x
+        self.m[i] += 1
+        self.rounds_since_fit += 1
+        if self.rounds_since_fit >= len(self.m):
+            self.rounds_since_fit = 0
+            d = len(x)
+            posteriors = [(np.zeros(d), np.eye(d))] + [self.posterior(j) for j in np.flatnonzero(self.m)]
+            self.mu = np.mean([mean for mean, _ in posteriors], axis=0)
+            self.Sigma = np.mean([V + np.outer(mean - self.mu, mean - self.mu) for mean, V in posteriors], axis=0)
+
+    def correct(self, i, x, learned, r):
+        self.b[i] += (r - learned) * x
+
+    def add_users(self, count):
+        for name in ("G", "b", "m"):
+            array = getattr(self, name)
+            setattr(self, name, np.concatenate([array, np.zeros((count, *array.shape[1:]), array.dtype)]))
+
+    def groups(self):
+        return set()
+
+
 class CLUB(Policy):
     def __init__(self, n, d, alpha, alpha2, edges, ties, generator, safe=False):
         self.users = Users(n, d)
@@ -159,6 +268,109 @@ class CLUB(Policy):
 
     def groups(self):
         return {self.component(i) for i in range(self.n)}
+
+
+class RCLUMB(CLUB):
+    def __init__(self, n, d, alpha, alpha2, epsilon, edges, ties, generator, safe=False):
+        super().__init__(n, d, alpha, alpha2, edges, ties, generator, safe)
+        self.epsilon = epsilon
+
+    def evaluate(self, i, X):
+        V, d = sorted(self.neighbours[i] | {i}), X.shape[1]
+        self.offered = i, X
+        inverse = np.linalg.inv(np.eye(d) + (self.users.A[V] - np.eye(d)).sum(axis=0))
+        theta = inverse @ self.users.b[V].sum(axis=0)
+        weight = self.alpha + self.epsilon * math.sqrt(self.users.m[V].sum())
+        return ucb(theta, inverse, X, weight)
+
+    def update(self, i, x, r):
+        self.users.learn(i, x, r)
+        F = [shrinkage(m) for m in self.users.m.tolist()]
+        for j in list(self.neighbours[i]):
+            distance = np.linalg.norm(self.users.theta[i] - self.users.theta[j])
+            if distance > self.alpha2 * (F[i] + F[j] + self.epsilon):
+                self.neighbours[i].remove(j)
+                self.neighbours[j].remove(i)
+
+    def add_users(self, count):
+        """Add users to a complete graph."""
+        self.users.add(count)
+        for i in range(self.n, self.n + count):
+            self.neighbours.append(set(range(i)))
+            for j in range(i):
+                self.neighbours[j].add(i)
+        self.n += count
+
+
+class DynUCB(Policy):
+    def __init__(self, n, d, alpha, n_clusters, ties, generator):
+        self.users, self.d, self.t = Users(n, d), d, 0
+        self.alpha, self.K, self.ties, self.generator = alpha, n_clusters, ties, [generator]
+        self.cluster = [self.random_cluster() for _ in range(n)]
+
+    def random_cluster(self):
+        return ((next_word(self.generator) >> 33) * self.K) >> 31
+
+    def members(self, k):
+        return [i for i, cluster in enumerate(self.cluster) if cluster == k]
+
+    def estimate(self, k):
+        V = self.members(k)
+        inverse = np.linalg.inv(np.eye(self.d) + (self.users.A[V] - np.eye(self.d)).sum(axis=0))
+        return inverse @ self.users.b[V].sum(axis=0), inverse
+
+    def evaluate(self, i, X):
+        return ucb(*self.estimate(self.cluster[i]), X, self.alpha, math.log(self.t + 2))
+
+    def update(self, i, x, r):
+        before = [self.estimate(k)[0] for k in range(self.K)]
+        self.users.learn(i, x, r)
+        self.t += 1
+        far = [float(((self.users.theta[i] - theta) ** 2).sum()) for theta in before]
+        if min(far) < far[self.cluster[i]]:
+            self.cluster[i] = far.index(min(far))
+
+    def add_users(self, count):
+        self.users.add(count)
+        self.cluster += [self.random_cluster() for _ in range(count)]
+
+    def groups(self):
+        return {frozenset(self.members(k)) for k in set(self.cluster)}
+
+
+class CAB(Policy):
+    def __init__(self, n, d, alpha, gamma, ties, generator):
+        self.users, self.t = Users(n, d), 0
+        self.alpha, self.gamma, self.ties, self.generator = alpha, gamma, ties, [generator]
+
+    def predict(self, x):
+        """Return the prediction and the confidence width of each user for an arm."""
+        variance = np.einsum("a,nab,b->n", x, self.users.inverse, x)
+        return self.users.theta @ x, self.alpha * np.sqrt(variance * math.log(self.t + 2))
+
+    def neighbourhood(self, i, x):
+        prediction, width = self.predict(x)
+        return [j for j in range(len(width)) if j == i or abs(prediction[i] - prediction[j]) <= width[i] + width[j]]
+
+    def evaluate(self, i, X):
+        parts = []
+        for x in X:
+            N, (prediction, width) = self.neighbourhood(i, x), self.predict(x)
+            parts.append((prediction[N].mean(), width[N].mean()))
+        return np.array(parts).T
+
+    def update(self, i, x, r):
+        N, (_, width) = self.neighbourhood(i, x), self.predict(x)
+        narrow = [j for j in N if width[j] < self.gamma / 4] if width[i] < self.gamma / 4 else []
+        for j in {i, *narrow}:
+            self.users.learn(j, x, r)
+        self.t += 1
+
+    def add_users(self, count):
+        self.users.add(count)
+
+    def groups(self):
+        return set()
 
 
 class SCLUB(Policy):

@@ -9,6 +9,7 @@ import pytest
 
 import locb
 import naive
+from locb.policies.base.compiled import new_generator
 
 JIT_OFF = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 # Compiled kernels are invisible to coverage, and tracing slows the oracle down by half.
@@ -20,6 +21,9 @@ pytestmark.append(
 # `make verify` runs four times as many. Interpreted kernels run a few small settings, to measure coverage.
 SETTINGS = range(8) if JIT_OFF else range(int(os.environ.get("ORACLE_SETTINGS", "24")))
 OPTION_SETTINGS = range((len(SETTINGS) + 1) // 2) if not JIT_OFF else SETTINGS
+BASELINE_SETTINGS = (
+    range((len(SETTINGS) + 2) // 3) if not JIT_OFF else range(2)
+)  # policies that others are compared with
 ROUNDS = 240 if JIT_OFF else 900
 EXPLAIN_EVERY = 5  # every fifth round is explained
 CORRECT_EVERY = 10  # in settings with corrections, a reward is corrected after every 10 rounds
@@ -142,6 +146,57 @@ def test_linucb(seed: int, shared: bool) -> None:
     assert policy.served.tolist() == np.bincount(rounds.users, minlength=n).tolist()
 
 
+@pytest.mark.parametrize("seed", BASELINE_SETTINGS)
+@pytest.mark.parametrize("shared", [False, True])
+def test_lints(seed: int, shared: bool) -> None:
+    rng, n, d, rounds = make_setting(seed)
+    alpha, ties = float(rng.uniform(0, 2)), ("first", "random")[seed % 2]
+
+    def make() -> locb.LinTS:
+        return locb.LinTS(n_users=n, dim=d, alpha=alpha, shared=shared, ties=ties, seed=seed)
+
+    oracle = naive.LinTS(n, d, alpha, shared, ties, int(make()._state.generator[0]))
+    compare(make, oracle, rounds, None, correction_rng(seed))
+
+
+@pytest.mark.parametrize("seed", BASELINE_SETTINGS)
+def test_hybrid(seed: int) -> None:
+    rng, n, d, rounds = make_setting(seed)
+    n, d, rounds = min(n, 8), min(d, 5), rounds.slice(0, 360)  # the oracle inverts a matrix of (n + 1) d rows
+    rounds = locb.Rounds(rounds.users % n, rounds.contexts[:, :, :d], rounds.rewards)
+    alpha, ties = float(rng.uniform(0, 2)), ("first", "random")[seed % 2]
+
+    def make() -> locb.HybridLinUCB:
+        return locb.HybridLinUCB(n_users=n, dim=d, alpha=alpha, ties=ties, seed=seed)
+
+    oracle = naive.HybridLinUCB(n, d, alpha, ties, int(make()._state.generator[0]))
+    add_after = add_late_users(rng, n, rounds) if seed % 4 == 1 else None
+    policy = compare(make, oracle, rounds, add_after, correction_rng(seed))
+    shared, own = oracle.theta()
+    assert policy.theta == pytest.approx(shared + own, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", BASELINE_SETTINGS)
+def test_mixed_effects(seed: int) -> None:
+    rng, n, d, rounds = make_setting(seed)
+    parameters = {
+        "alpha": float(rng.uniform(0, 2)),
+        "sigma": float(rng.uniform(0.1, 1.0)),
+        "explore": ("ucb", "thompson")[seed % 2],
+        "ties": ("first", "random")[seed // 2 % 2],
+    }
+
+    def make() -> locb.MixedEffects:
+        return locb.MixedEffects(n_users=n, dim=d, seed=seed, **parameters)
+
+    oracle = naive.MixedEffects(n, d, **parameters, generator=int(make()._state.generator[0]))
+    add_after = add_late_users(rng, n, rounds) if seed % 4 == 1 else None
+    policy = compare(make, oracle, rounds, add_after, correction_rng(seed))
+    assert policy.theta == pytest.approx(np.array([oracle.posterior(i)[0] for i in range(len(oracle.m))]), abs=1e-8)
+    assert policy.population_covariance == pytest.approx(oracle.Sigma, abs=1e-8)
+    assert policy.population_mean == pytest.approx(oracle.mu, abs=1e-8)
+
+
 @pytest.mark.parametrize("seed", SETTINGS)
 def test_club(seed: int) -> None:
     rng, n, d, rounds = make_setting(seed)
@@ -155,6 +210,56 @@ def test_club(seed: int) -> None:
     edges = [(i, j) for j in range(n) for i in range(j)] if graph == "complete" else start._edges().tolist()
     oracle = naive.CLUB(n, d, alpha, alpha2, edges, ties, int(start._state.generator[0]), safe)
     compare(make, oracle, rounds, None, correction_rng(seed))
+
+
+@pytest.mark.parametrize("seed", BASELINE_SETTINGS)
+def test_rclumb(seed: int) -> None:
+    rng, n, d, rounds = make_setting(seed)
+    alpha, alpha2, epsilon = float(rng.uniform(0, 2)), float(rng.uniform(0.3, 1.0)), float(rng.uniform(0, 0.3))
+    ties, graph, safe = ("first", "random")[seed % 2], ("complete", "erdos-renyi")[seed // 2 % 2], is_safe(seed)
+    more = {"graph": graph, "ties": ties, "seed": seed, "safe": safe}
+
+    def make() -> locb.RCLUMB:
+        return locb.RCLUMB(n_users=n, dim=d, alpha=alpha, alpha2=alpha2, epsilon=epsilon, **more)
+
+    start = make()
+    edges = [(i, j) for j in range(n) for i in range(j)] if graph == "complete" else start._edges().tolist()
+    oracle = naive.RCLUMB(n, d, alpha, alpha2, epsilon, edges, ties, int(start._state.generator[0]), safe)
+    add_after = add_late_users(rng, n, rounds) if seed % 4 == 1 else None
+    compare(make, oracle, rounds, add_after, correction_rng(seed))
+
+
+@pytest.mark.parametrize("seed", BASELINE_SETTINGS)
+def test_dynucb(seed: int) -> None:
+    rng, n, d, rounds = make_setting(seed)
+    rounds = rounds.slice(0, 360)
+    parameters = {"alpha": float(rng.uniform(0, 2)), "n_clusters": 2 + seed, "ties": ("first", "random")[seed % 2]}
+
+    def make() -> locb.DynUCB:
+        return locb.DynUCB(n_users=n, dim=d, seed=seed, **parameters)
+
+    generator = new_generator(np.random.default_rng(seed))
+    oracle = naive.DynUCB(n, d, **parameters, generator=int(generator[0]))
+    add_after = add_late_users(rng, n, rounds) if seed % 4 == 1 else None
+    policy = compare(make, oracle, rounds, add_after, correction_rng(seed))
+    assert policy._state.cluster[: policy.n_users].tolist() == oracle.cluster
+
+
+@pytest.mark.parametrize("seed", BASELINE_SETTINGS)
+def test_cab(seed: int) -> None:
+    rng, n, d, rounds = make_setting(seed)
+    rounds = rounds.slice(0, 360)
+    alpha, ties = float(rng.uniform(0.05, 0.5)), ("first", "random")[seed % 2]
+    parameters = {"alpha": alpha, "gamma": 4 * alpha, "ties": ties}
+
+    def make() -> locb.CAB:
+        return locb.CAB(n_users=n, dim=d, seed=seed, **parameters)
+
+    oracle = naive.CAB(n, d, **parameters, generator=int(make()._state.generator[0]))
+    add_after = add_late_users(rng, n, rounds) if seed % 4 == 1 else None
+    policy = compare(make, oracle, rounds, add_after)
+    assert policy.theta == pytest.approx(oracle.users.theta, abs=1e-8)
+    assert oracle.users.m.sum() > len(rounds)  # users have learned rewards of other users
 
 
 @pytest.mark.parametrize("seed", SETTINGS)

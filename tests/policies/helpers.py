@@ -22,10 +22,25 @@ KINDS: dict[str, dict[str, Any]] = {
     "club-safe": {"alpha2": 9.0, "alpha": 0.1, "safe": True},  # one component of all users
     "sclub-safe": {"alpha_theta": 9.0, "alpha_p": 9.0, "alpha": 0.1, "safe": True},  # one cluster of all users
     "eloc": {"n_seeds": 5},
+    "lints-one": {"alpha": 0.2},
+    "lints-ind": {"alpha": 0.2},
+    "hybrid-linucb": {},
+    "mixed-effects": {},
+    "mixed-effects-thompson": {"explore": "thompson"},
+    "dynucb": {"n_clusters": 3},
+    "cab": {"alpha": 0.1, "gamma": 0.5},
+    "rclumb": {"alpha2": 0.5},
     "linucb-ind-float32": {"dtype": "float32"},
     "locb-float32": {"n_seeds": 5, "gamma": 1.0, "dtype": "float32"},
     "eloc-float32": {"n_seeds": 5, "robust": False, "dtype": "float32"},
 }
+
+RANDOM = ("lints-one", "lints-ind", "mixed-effects-thompson")  # kinds that draw random numbers for each choice
+
+
+def name_of(kind: str) -> str:
+    """Return the name of the policy of a kind."""
+    return max((name for name in locb.POLICIES if kind.startswith(name)), key=len)
 
 
 def make_rounds(rounds: int = 300, seed: int = 1) -> locb.Rounds:
@@ -33,8 +48,7 @@ def make_rounds(rounds: int = 300, seed: int = 1) -> locb.Rounds:
 
 
 def make(kind: str, rounds: int = 300, **more: Any) -> Any:
-    name = kind.removesuffix("-float32") if kind.startswith("linucb") else kind.split("-")[0]
-    policy = locb.make_policy(name, n_users=N, dim=DIM, seed=3, **KINDS[kind] | more)
+    policy = locb.make_policy(name_of(kind), n_users=N, dim=DIM, seed=3, **KINDS[kind] | more)
     if rounds:
         policy.play(make_rounds(rounds))
     return policy

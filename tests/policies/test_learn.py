@@ -7,7 +7,7 @@ import pytest
 
 import locb
 
-POLICIES = ("locb", "eloc", "club", "sclub", "linucb-one", "linucb-ind")
+POLICIES = tuple(locb.POLICIES)
 
 
 class Counting(locb.Policy):

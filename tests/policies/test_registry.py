@@ -11,12 +11,16 @@ from locb.policies.base.user_batch import OverlappingGroups, Partition
 from policies.helpers import DIM, Popular, make, make_rounds, state_of
 
 BUILT_IN = ["locb", "eloc", "linucb-one", "linucb-ind", "club", "sclub"]
+BUILT_IN += ["lints-one", "lints-ind", "hybrid-linucb", "mixed-effects", "dynucb", "cab", "rclumb"]
 
 
 def test_the_built_in_policies() -> None:
     assert list(POLICIES) == list(REGISTRY) == BUILT_IN
-    assert [spec.label for spec in REGISTRY.values()] == ["LOCB", "ELOC", "LinUCB-ONE", "LinUCB-IND", "CLUB", "SCLUB"]
-    assert repr(POLICIES) == "POLICIES(locb, eloc, linucb-one, linucb-ind, club, sclub)"
+    labels = [spec.label for spec in REGISTRY.values()]
+    assert labels[:6] == ["LOCB", "ELOC", "LinUCB-ONE", "LinUCB-IND", "CLUB", "SCLUB"]
+    assert labels[6:] == ["LinTS-ONE", "LinTS-IND", "Hybrid LinUCB", "MixedEffects", "DynUCB", "CAB", "RCLUMB"]
+    assert [name for name, spec in REGISTRY.items() if spec.compare_by_default] == BUILT_IN[:6]
+    assert repr(POLICIES) == f"POLICIES({', '.join(BUILT_IN)})"
     with pytest.raises(ValueError, match="policy must be one of locb, eloc, .* not 'oracle'"):
         policy_spec("oracle")
 

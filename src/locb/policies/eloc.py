@@ -57,12 +57,12 @@ from locb.policies.state.eloc_state import (
     grow,
     index_limits,
     initial_state,
-    own_estimates,
     pack_float_params,
     rebuild_derived,
     shift_sums,
 )
 from locb.policies.state.seeds import choose_seeds
+from locb.policies.state.user_rows import own_estimates
 
 # Empty arrays, in place of results that ``compute_posteriors`` need not compute.
 NO_NUMBERS, NO_GROUPS, NO_WIDTHS = np.empty((0, 0)), np.empty((0, 0), bool), np.empty(0)

@@ -1,4 +1,4 @@
-"""LinUCB with one estimate per user (LinUCB-IND) or one estimate for all users (LinUCB-ONE)."""
+"""LinUCB and linear Thompson sampling (LinTS), with one estimate per user (-IND) or one for all users (-ONE)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.common.validation import check_int
 from locb.kernels.linucb import loop as kernel
+from locb.kernels.linucb import thompson
 from locb.kernels.linucb.state import TIES, LinUCBState, T
 from locb.policies.base.capabilities import UnavailableError
 from locb.policies.base.compiled import ScoringRowPolicy, ScoringRows, new_generator
@@ -19,6 +20,7 @@ from locb.policies.parameters import (
     TIE_RULES,
     Alpha,
     Dim,
+    DrawScale,
     Dtype,
     NUsers,
     Parameter,
@@ -33,6 +35,9 @@ from locb.policies.state.user_rows import grow_rows, initial_estimates
 Shared = Annotated[
     bool,
     Parameter("True: all users share one estimate (LinUCB-ONE). False: each user has a separate one (LinUCB-IND)."),
+]
+SharedDraw = Annotated[
+    bool, Parameter("True: all users share one estimate (LinTS-ONE). False: each user has a separate one (LinTS-IND).")
 ]
 
 
@@ -114,3 +119,54 @@ class LinUCB(CorrectionMixin, ScoringRowPolicy):
         if self._shared:
             raise UnavailableError("certificates need one estimate per user: shared must be False, not True")
         return super()._own_estimates(users)
+
+
+class LinTS(LinUCB):
+    """Linear Thompson sampling: a linear bandit that scores arms with a random draw. The score of an arm is θ̃ᵀx.
+
+    In each round, θ̃ is drawn from the normal distribution with mean θ̂ and covariance α² A⁻¹. θ̂, A and ``shared`` are
+    those of LinUCB, x is the context of the arm, and α is ``alpha`` (Agrawal and Goyal, 2013). In an explanation, the
+    bonus of an arm is θ̃ᵀx − θ̂ᵀx, which may be negative. A service does not accept the policy, because it cannot replay
+    random choices.
+
+    Examples
+    --------
+    >>> policy = LinTS(n_users=2, dim=2, alpha=0.1)
+    >>> policy.update(0, [1.0, 0.0], 1.0)
+    >>> policy.recommend(0, [[0.0, 1.0], [1.0, 0.0]])
+    1
+    """
+
+    _kernel: ClassVar[Any] = thompson
+
+    @validate_parameters
+    def __init__(
+        self,
+        *,
+        n_users: NUsers,
+        dim: Dim,
+        alpha: DrawScale = 1.0,
+        shared: SharedDraw = False,
+        ties: Ties = "first",
+        reward_range: RewardRange = None,
+        dtype: Dtype = "float64",
+        seed: Seed = 0,
+    ) -> None:
+        super().__init__(
+            n_users=n_users,
+            dim=dim,
+            alpha=alpha,
+            shared=shared,
+            ties=ties,
+            reward_range=reward_range,
+            dtype=dtype,
+            seed=seed,
+        )
+
+    @property
+    def has_random_choices(self) -> bool:
+        """Whether ``recommend`` draws random numbers: always."""
+        return True
+
+    def _scoring_rows(self, users: Ints) -> ScoringRows:
+        return super()._scoring_rows(users)._replace(is_sampled=True)

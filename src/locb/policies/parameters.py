@@ -172,6 +172,9 @@ DEFAULT_SEEDS = 30  # number of seed users if neither n_seeds nor seeds is given
 NUsers = Annotated[int, Parameter("Number of users; users are the integers 0 … n_users − 1.", minimum=1)]
 Dim = Annotated[int, Parameter("Number of features of a context.", minimum=1)]
 Alpha = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0.0)]
+DrawScale = Annotated[
+    float, Parameter("Factor of the standard deviation of the draws of Thompson sampling.", minimum=0.0)
+]
 Sigma = Annotated[float, Parameter("Sub-Gaussian scale of the noise; 0.5 is valid for rewards in [0, 1].", minimum=0.0)]
 NSeeds = Annotated[
     int | None,

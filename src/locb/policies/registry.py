@@ -15,11 +15,16 @@ from typing import Any
 
 from locb.common.validation import ParameterError, check_int
 from locb.policies.base.policy import Policy
+from locb.policies.cab import CAB
 from locb.policies.club import CLUB
+from locb.policies.dynucb import DynUCB
 from locb.policies.eloc import ELOC
-from locb.policies.linucb import LinUCB
+from locb.policies.hybrid import HybridLinUCB
+from locb.policies.linucb import LinTS, LinUCB
 from locb.policies.locb import LOCB
+from locb.policies.mixed_effects import MixedEffects
 from locb.policies.parameters import DEFAULT_SEEDS, Parameter, format_parameter
+from locb.policies.rclumb import RCLUMB
 from locb.policies.sclub import SCLUB
 
 
@@ -150,6 +155,15 @@ class PolicySpec:
         return self.factory(**arguments)
 
 
+SPARSE_GRAPH = {"graph": "erdos-renyi"}  # a complete graph takes n²/8 bytes
+
+
+def _baseline(name: str, factory: Callable[..., Policy], label: str, cost: CostClass, **properties: Any) -> PolicySpec:
+    """Return the entry of a baseline, whose clusters are disjoint and never final, or which has no clusters."""
+    common: dict[str, Any] = {"overlapping": False, "can_be_final": False, "is_baseline": True}
+    return PolicySpec(name, factory, label, cost_class=cost, **common, **properties)
+
+
 _BUILT_IN = (
     PolicySpec(
         "locb",
@@ -171,47 +185,17 @@ _BUILT_IN = (
         cost_class=CostClass.HEAVY,
         compare_by_default=True,
     ),
-    PolicySpec(
-        "linucb-one",
-        partial(LinUCB, shared=True),
-        "LinUCB-ONE",
-        overlapping=False,
-        can_be_final=False,
-        cost_class=CostClass.LIGHT,
-        is_baseline=True,
-        compare_by_default=True,
-    ),
-    PolicySpec(
-        "linucb-ind",
-        partial(LinUCB, shared=False),
-        "LinUCB-IND",
-        overlapping=False,
-        can_be_final=False,
-        cost_class=CostClass.LIGHT,
-        is_baseline=True,
-        compare_by_default=True,
-    ),
-    PolicySpec(
-        "club",
-        CLUB,
-        "CLUB",
-        overlapping=False,
-        can_be_final=False,
-        cost_class=CostClass.MODERATE,
-        service_defaults={"graph": "erdos-renyi"},  # a complete graph takes n²/8 bytes
-        is_baseline=True,
-        compare_by_default=True,
-    ),
-    PolicySpec(
-        "sclub",
-        SCLUB,
-        "SCLUB",
-        overlapping=False,
-        can_be_final=False,
-        cost_class=CostClass.MODERATE,
-        is_baseline=True,
-        compare_by_default=True,
-    ),
+    _baseline("linucb-one", partial(LinUCB, shared=True), "LinUCB-ONE", CostClass.LIGHT, compare_by_default=True),
+    _baseline("linucb-ind", partial(LinUCB, shared=False), "LinUCB-IND", CostClass.LIGHT, compare_by_default=True),
+    _baseline("club", CLUB, "CLUB", CostClass.MODERATE, service_defaults=SPARSE_GRAPH, compare_by_default=True),
+    _baseline("sclub", SCLUB, "SCLUB", CostClass.MODERATE, compare_by_default=True),
+    _baseline("lints-one", partial(LinTS, shared=True), "LinTS-ONE", CostClass.LIGHT),
+    _baseline("lints-ind", partial(LinTS, shared=False), "LinTS-IND", CostClass.LIGHT),
+    _baseline("hybrid-linucb", HybridLinUCB, "Hybrid LinUCB", CostClass.LIGHT),
+    _baseline("mixed-effects", MixedEffects, "MixedEffects", CostClass.LIGHT),
+    _baseline("dynucb", DynUCB, "DynUCB", CostClass.LIGHT),
+    _baseline("cab", CAB, "CAB", CostClass.HEAVY),
+    _baseline("rclumb", RCLUMB, "RCLUMB", CostClass.MODERATE, service_defaults=SPARSE_GRAPH),
 )
 
 BUILT_IN_NAMES = frozenset(spec.name for spec in _BUILT_IN)

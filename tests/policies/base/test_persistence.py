@@ -125,7 +125,7 @@ INVALID: list[tuple[str, Any, str]] = [
     (
         "locb",
         with_header(policy="Oracle"),
-        "has a policy of the unknown class 'Oracle'; the built-in classes are CLUB, ELOC, LOCB, LinUCB, SCLUB",
+        "has a policy of the unknown class 'Oracle'; the built-in classes are CAB, CLUB, DynUCB, ELOC, HybridLinUCB, ",
     ),
     ("locb", with_header(parameters={"n_users": 12}), "is damaged: 'dim' is missing"),
     ("locb", with_header(parameters={"n_users": 12, "dim": 3, "speed": 9}), "is damaged: .*speed"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import locb
-from policies.helpers import KINDS, make, make_rounds
+from policies.helpers import KINDS, make, make_rounds, name_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::locb.RewardScaleWarning")  # the scale of the rewards is arbitrary
 
@@ -44,6 +44,5 @@ def test_play_with_one_arm_equals_update_for_many_users(kind: str, dim: int, tmp
     x = rng.standard_normal((1_000, 1, dim))
     rewards = np.sign(x[:, :, 0]) + 0.1 * rng.standard_normal((1_000, 1))
     log = locb.Rounds(rng.integers(300, size=1_000), x, rewards)
-    name = kind.split("-")[0]
-    stepped, replayed = (locb.make_policy(name, n_users=300, dim=dim, **KINDS[kind]) for _ in range(2))
+    stepped, replayed = (locb.make_policy(name_of(kind), n_users=300, dim=dim, **KINDS[kind]) for _ in range(2))
     check(stepped, replayed, log, tmp_path)

@@ -15,6 +15,10 @@ THRESHOLDS: dict[str, tuple[str, tuple[float, ...]]] = {
     "locb": ("gamma", (0.1, 0.2, 0.4)),
     "club": ("alpha2", (0.25, 0.5, 1.0, 2.0)),
     "sclub": ("alpha_theta", (0.375, 0.75, 1.5, 3.0)),
+    "mixed-effects": ("sigma", (0.125, 0.25, 0.5, 1.0)),
+    "dynucb": ("n_clusters", (2, 4, 8, 16)),
+    "cab": ("gamma", (0.1, 0.2, 0.4, 0.8)),
+    "rclumb": ("alpha2", (0.25, 0.5, 1.0, 2.0)),
 }
 MAX_EXTENSIONS = 2  # largest number of values that are added beyond one end of a grid
 
@@ -63,7 +67,7 @@ def settings(grid: Grid) -> list[dict[str, float]]:
 def find_edges(grid: Grid, best: Mapping[str, Any]) -> list[Edge]:
     """Return the parameters whose best value is at an end of the grid.
 
-    A parameter with a single value is never at an edge, nor is the value 0, because smaller values are not allowed.
+    A parameter with a single value has no edge. Neither has the smallest value that is allowed: 0, or 1 for integers.
 
     Examples
     --------
@@ -73,28 +77,33 @@ def find_edges(grid: Grid, best: Mapping[str, Any]) -> list[Edge]:
     return [
         Edge(name, best[name], best[name] == values[0])
         for name, values in grid.items()
-        if len(values) > 1 and best[name] in (values[0], values[-1]) and best[name] > 0.0
+        if len(values) > 1 and best[name] in (values[0], values[-1]) and best[name] > isinstance(best[name], int)
     ]
 
 
 def extend(grid: Grid, edges: Sequence[Edge]) -> Grid:
     """Return the grid with one more value beyond each edge, at the ratio of the two values at that end.
 
+    The new value of a grid of integers is an integer.
+
     Examples
     --------
     >>> extend({"alpha": (0.25, 0.5, 1.0)}, [Edge("alpha", 0.25, True)])
     {'alpha': (0.125, 0.25, 0.5, 1.0)}
+    >>> extend({"n_clusters": (2, 4)}, [Edge("n_clusters", 4, False)])
+    {'n_clusters': (2, 4, 8)}
     """
     extended = dict(grid)
     for edge in edges:
         values = grid[edge.parameter]
         if edge.at_start:
-            extended[edge.parameter] = (_round(values[0] * values[0] / values[1]), *values)
+            extended[edge.parameter] = (_round(values[0] * values[0] / values[1], values[0]), *values)
         else:
             ratio = values[-1] / values[-2] if values[-2] > 0.0 else 2.0
-            extended[edge.parameter] = (*values, _round(values[-1] * ratio))
+            extended[edge.parameter] = (*values, _round(values[-1] * ratio, values[0]))
     return extended
 
 
-def _round(value: float) -> float:
-    return float(f"{value:.3g}")
+def _round(value: float, like: float) -> float:
+    """Return a value with three digits, as an integer if ``like`` is an integer."""
+    return max(1, round(value)) if isinstance(like, int) else float(f"{value:.3g}")

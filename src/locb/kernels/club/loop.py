@@ -45,8 +45,11 @@ def choose(state: CLUBState, user: int, contexts: Floats, scratch: CLUBScratch) 
 
 
 @inline
-def learn_round(state: CLUBState, i: int, x: Floats, reward: float, scratch: CLUBScratch) -> None:
-    """Learn one observation: update the estimates of user i and its component, cut edges, split the component."""
+def learn_round(state: CLUBState, i: int, x: Floats, reward: float, slack: float, scratch: CLUBScratch) -> None:
+    """Learn one observation: update the estimates of user i and its component, cut edges, split the component.
+
+    ``slack`` is added to the radius width of the user, so that users with more different estimates keep their edges.
+    """
     c = state.component[i]
     rank_one_update(state.estimates, i, x, reward, scratch.step)
     add_observation(state.sums, i, x, reward)
@@ -55,7 +58,7 @@ def learn_round(state: CLUBState, i: int, x: Floats, reward: float, scratch: CLU
     state.int_params[T] += 1
     state.served[i] += 1
     state.cluster_served[c] += 1
-    state.radius_widths[i] = shrinkage(state.served[i])
+    state.radius_widths[i] = shrinkage(state.served[i]) + slack
     n_cut = cut_edges(state, i, x.size)
     if n_cut > 0:
         split_component(state, i, n_cut, scratch.workspace)
@@ -75,7 +78,7 @@ def update(state: CLUBState, user: int, x: Floats, reward: float) -> bool:
     """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
     if not is_valid(x):
         return False
-    learn_round(state, user, x, reward, allocate_scratch(state, 1, x.size))
+    learn_round(state, user, x, reward, 0.0, allocate_scratch(state, 1, x.size))
     return True
 
 
@@ -87,7 +90,7 @@ def play_rounds(
     for t in range(users.size):
         arm = choose(state, users[t], contexts[t], scratch)
         chosen[t] = arm
-        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)
+        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], 0.0, scratch)
 
 
 @entry_point

@@ -74,6 +74,22 @@ def squared_distance(rows: Floats, i: int, others: Floats, j: int, stop: int) ->
 
 
 @inline
+def multiply_packed(rows: Floats, i: int, x: Floats, product: Floats) -> None:
+    """Write M x to ``product`` (d,), with the packed matrix M in row i of ``rows``, a row (v, M)."""
+    d = x.size
+    for a in range(d):
+        product[a] = 0.0
+    q = d
+    for a in range(d):
+        product[a] += rows[i, q] * x[a]
+        q += 1
+        for b in range(a + 1, d):
+            product[a] += rows[i, q] * x[b]
+            product[b] += rows[i, q] * x[a]
+            q += 1
+
+
+@inline
 def rank_one_update(estimates: Floats, i: int, x: Floats, reward: float, step: Floats) -> float:
     """Update row i of ``estimates`` (θ̂, A⁻¹) with one observation: A ← A + x xᵀ, b ← b + r x, θ̂ ← A⁻¹ b.
 
@@ -81,16 +97,7 @@ def rank_one_update(estimates: Floats, i: int, x: Floats, reward: float, step: F
     by which det A grows.
     """
     d = x.size
-    for a in range(d):
-        step[a] = 0.0
-    q = d
-    for a in range(d):  # temporarily step[:d] = A⁻¹ x
-        step[a] += estimates[i, q] * x[a]
-        q += 1
-        for b in range(a + 1, d):
-            step[a] += estimates[i, q] * x[b]
-            step[b] += estimates[i, q] * x[a]
-            q += 1
+    multiply_packed(estimates, i, x, step)  # temporarily step[:d] = A⁻¹ x
     det_ratio = 1.0
     residual = reward
     for a in range(d):

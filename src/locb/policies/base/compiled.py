@@ -13,7 +13,7 @@ from locb.common.arrays import Floats, Ints
 from locb.common.rounds import Rounds
 from locb.common.validation import MAX_REWARD, check_array, check_float
 from locb.evaluation.clusters import Membership
-from locb.kernels.common import arm_scoring
+from locb.kernels.common import arm_scoring, thompson_sampling
 from locb.policies.base.explanations import EvidenceSource, Explanation
 from locb.policies.base.persistence import PersistentPolicy
 from locb.policies.base.policy import single_arm_rounds
@@ -170,6 +170,7 @@ class ScoringRows(NamedTuple):
     memberships: Sequence[Sequence[Membership]]  # of each user
     screen: SafetyScreen = SafetyScreen()
     location: float = 0.0  # added to all estimates
+    is_sampled: bool = False  # score arms by a draw from N(θ̂, alpha² A⁻¹), without a screen: ``explain_samples``
 
 
 class ScoringRowPolicy(CompiledPolicy):
@@ -185,13 +186,19 @@ class ScoringRowPolicy(CompiledPolicy):
         if not choices:
             return []
         checked_users = np.array([user for user, _ in choices])
-        rows, indices, alphas, factor, sources, memberships, screen, location = self._scoring_rows(checked_users)
+        found = self._scoring_rows(checked_users)
+        rows, indices, alphas, factor, sources, memberships, screen, location, is_sampled = found
         estimate, bonus, chosen = np.empty(len(arms)), np.empty(len(arms)), np.empty(len(choices), np.int64)
         ties, generator = TIE_RULES[self._parameters["ties"]], self._state.generator
-        replaced = np.empty(len(choices), bool)
-        arm_scoring.explain(
-            rows, indices, ends, arms, alphas, factor, ties, generator, *screen, estimate, bonus, chosen, replaced
-        )
+        replaced = np.zeros(len(choices), bool)
+        if is_sampled:
+            thompson_sampling.explain_samples(
+                rows, indices, ends, arms, alphas, ties, generator, estimate, bonus, chosen
+            )
+        else:
+            arm_scoring.explain(
+                rows, indices, ends, arms, alphas, factor, ties, generator, *screen, estimate, bonus, chosen, replaced
+            )
         estimate += location
         theta, scale, intercept = rows[indices, : self._dim].astype(np.float64), self._reward_scale, location
         if not scale.is_identity:

@@ -42,7 +42,7 @@ class EvidenceSource(NamedTuple):
     ----------
     kind : str
         "user" (the user alone), "cluster" (LOCB, SCLUB), "component" (a connected component of CLUB's graph),
-        "neighbourhood" (ELOC), "everyone" (all users together), "population" (ELOC's distribution of all users), or
+        "neighbourhood" (ELOC), "everyone" (all users together), "population" (a distribution of all users), or
         "other" (all neighbourhoods of ELOC with a weight below 0.05 each).
     seed : int or None
         The seed user of a cluster or neighbourhood; None if there is none.
@@ -59,6 +59,11 @@ class EvidenceSource(NamedTuple):
     weight: float
     users: int
     observations: int
+
+
+def by_weight(*sources: EvidenceSource) -> tuple[EvidenceSource, ...]:
+    """Return the sources with a weight above 0, largest weight first."""
+    return tuple(sorted((s for s in sources if s.weight > 0.0), key=lambda source: -source.weight))
 
 
 class Explanation(NamedTuple):

@@ -59,6 +59,10 @@ class InspectablePolicy(CertificateMixin, Policy):
         theta: Floats = self._state.estimates[: self._n_users, : self._dim]
         return theta
 
+    def _theta_of(self, users: Ints) -> Floats:
+        """Return the estimates of these users on the scale of the kernel, (u, d)."""
+        return self._theta[users]
+
     @property
     def served(self) -> Ints:
         """Number of rounds of each user, (n,). Read-only."""
@@ -84,7 +88,7 @@ class InspectablePolicy(CertificateMixin, Policy):
         user = self.check_user(user)
         unmap = self._reward_scale.unmap_difference
         radius = unmap(float(self._user_radii(np.array([user]))[0]))
-        theta = _read_only(unmap(self._theta[user]))
+        theta = _read_only(unmap(self._theta_of(np.array([user]))[0]))
         return Estimate(theta, radius, int(self.served[user]), unmap(self._deviation(user)))
 
     def _deviation(self, user: int) -> Floats:
@@ -93,7 +97,7 @@ class InspectablePolicy(CertificateMixin, Policy):
     def user_batch(self, users: Ints) -> UserBatch:
         """Return copies of the estimates and memberships of several users."""
         unmap, membership = self._reward_scale.unmap_difference, self._batch_membership(users)
-        theta = unmap(self._theta[users].astype(np.float64))
+        theta = unmap(self._theta_of(users).astype(np.float64))
         return UserBatch(theta, unmap(self._user_radii(users)), self.served[users], membership)
 
     def _batch_membership(self, users: Ints) -> BatchMembership:

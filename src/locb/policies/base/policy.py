@@ -168,6 +168,11 @@ class Policy(ABC):
         """Number of features of a context."""
         return self._dim
 
+    @property
+    def has_random_choices(self) -> bool:
+        """Whether ``recommend`` draws random numbers: with random ties, or by Thompson sampling."""
+        return getattr(self, "_parameters", {}).get("ties") == "random"
+
     @abstractmethod
     def recommend(self, user: int, contexts: Any) -> int:
         """Return the arm to show a user. Does not change what the policy has learned.

@@ -101,14 +101,6 @@ def grow(state: ELOCState, rows: int) -> ELOCState:
     return state._replace(**grow_rows(state, USER_ROWS, rows, {"user_neighbourhoods": -1, "seed_of": -1}))
 
 
-def own_estimates(sums: Floats, dim: int) -> Floats:
-    """Return the ridge estimate and the packed inverse of I + G from each row (b, G): (u, d + p)."""
-    inverse = np.linalg.inv(np.eye(dim) + unpack_symmetric(sums[:, dim:], dim))
-    theta = np.einsum("uab,ub->ua", inverse, sums[:, :dim])
-    rows, columns = np.triu_indices(dim)
-    return np.concatenate([theta, inverse[:, rows, columns]], axis=1)
-
-
 def shift_sums(state: ELOCState, user: int, change: Floats) -> None:
     """Add ``change`` (d,) to b of a user, and to c of its neighbourhoods and of everyone."""
     d = len(change)

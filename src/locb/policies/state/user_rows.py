@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Floats
-from locb.kernels.common.linear_algebra import packed_identity
+from locb.kernels.common.linear_algebra import packed_identity, unpack_symmetric
 
 _skip_initialization = ContextVar("_skip_initialization", default=False)
 
@@ -61,3 +61,11 @@ def keep_first_rows(array: NDArray[Any], count: int) -> NDArray[Any]:
     kept = np.zeros(array.shape, array.dtype)
     kept[:count] = array[:count]
     return kept
+
+
+def own_estimates(sums: Floats, dim: int) -> Floats:
+    """Return the ridge estimate and the packed inverse of I + G from each row (b, G): (u, d + p)."""
+    inverse = np.linalg.inv(np.eye(dim) + unpack_symmetric(sums[:, dim:], dim))
+    theta = np.einsum("uab,ub->ua", inverse, sums[:, :dim])
+    rows, columns = np.triu_indices(dim)
+    return np.concatenate([theta, inverse[:, rows, columns]], axis=1)

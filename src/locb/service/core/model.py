@@ -28,6 +28,7 @@ from locb.service.store.log import EventLog
 from locb.service.store.schema import FORMAT
 
 _log = logging.getLogger("locb.service")
+NOT_REPLAYABLE = "random choices cannot be replayed from the log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +95,12 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
         raise ValueError(f"--policy must be one of {known}, or file.py:Class for your own policy, not {policy!r}")
     if parameters.get("ties", "first") != "first":
         found = parameters["ties"]
-        reason = "random choices cannot be replayed from the log"
-        raise ValueError(f"--parameter ties must be 'first', not {found!r}: {reason}")
+        raise ValueError(f"--parameter ties must be 'first', not {found!r}: {NOT_REPLAYABLE}")
     spec = policy_spec(policy)
     parameters = spec.service_parameters(parameters)
     model = Model(policy, dim, spec.initial_capacity(parameters), parameters)
-    model.build()
+    if model.build().has_random_choices:
+        raise ValueError(f"--policy {policy} draws random numbers with these parameters: {NOT_REPLAYABLE}")
     return model
 
 

@@ -1,0 +1,1 @@
+"""Compiled kernels of the CAB policy: state and rounds."""

@@ -1,0 +1,136 @@
+"""CAB's rounds: recommend, update and play. Each arm has its own neighbourhood of users, who share their estimates.
+
+The neighbourhood of user i for an arm x is the set of all users j with |θ̂_iᵀx − θ̂_jᵀx| ≤ c_i(x) + c_j(x). The
+confidence width of user j in round t is c_j(x) = α √(xᵀA_j⁻¹x · log(t + 1)).
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locb.common.arrays import Floats, Ints
+from locb.common.jit import entry_point, inline, no_alloc
+from locb.kernels.cab.state import ALPHA, GAMMA, TIES, CABScratch, CABState, T, allocate_scratch
+from locb.kernels.common.arm_scoring import dot, expand_contexts, is_valid, pick_arm
+from locb.kernels.common.linear_algebra import rank_one_update
+
+
+@no_alloc
+def predict(state: CABState, arm: int, d: int, scratch: CABScratch) -> None:
+    """Write θ̂_jᵀx and c_j(x) of all users j for one arm to ``scratch.predictions`` and ``scratch.widths``."""
+    arms, estimates = scratch.arms, state.estimates
+    factor = math.log(state.int_params[T] + 2.0)  # int_params[T] rounds are complete, so this is round t = T + 1
+    for j in range(scratch.widths.size):
+        variance = dot(arms, arm, estimates, j, d, arms.shape[1])
+        scratch.predictions[j] = dot(arms, arm, estimates, j, 0, d)
+        scratch.widths[j] = state.float_params[ALPHA] * math.sqrt(max(variance, 0.0) * factor)
+
+
+@inline
+def is_neighbour(scratch: CABScratch, i: int, j: int) -> bool:
+    """Return whether user j is in the neighbourhood of user i for the arm of the last call of ``predict``."""
+    gap = abs(scratch.predictions[i] - scratch.predictions[j])
+    return bool(i == j or gap <= scratch.widths[i] + scratch.widths[j])
+
+
+@inline
+def score(state: CABState, user: int, contexts: Floats, scratch: CABScratch) -> None:
+    """Write the score of every arm to ``scratch.scores``, and its estimate and bonus to ``scratch.parts``.
+
+    Estimate and bonus are the means of θ̂_jᵀx and c_j(x) over the neighbourhood of the user for this arm.
+    """
+    expand_contexts(contexts, scratch.arms)
+    for a in range(contexts.shape[0]):
+        predict(state, a, contexts.shape[1], scratch)
+        estimate, bonus, count = 0.0, 0.0, 0
+        for j in range(scratch.widths.size):
+            if is_neighbour(scratch, user, j):
+                estimate += scratch.predictions[j]
+                bonus += scratch.widths[j]
+                count += 1
+        scratch.parts[a, 0], scratch.parts[a, 1] = estimate / count, bonus / count
+        scratch.scores[a] = scratch.parts[a, 0] + scratch.parts[a, 1]
+
+
+@inline
+def learn_round(state: CABState, user: int, x: Floats, reward: float, scratch: CABScratch) -> None:
+    """Learn one observation of the context x, the first row of ``scratch.arms``.
+
+    The user learns it. If c(x) of the user is below γ / 4, all neighbours j with c_j(x) below γ / 4 learn it, too.
+    """
+    limit = 0.25 * state.float_params[GAMMA]
+    predict(state, 0, x.size, scratch)
+    for j in range(scratch.widths.size):
+        shares = scratch.widths[user] < limit and scratch.widths[j] < limit and is_neighbour(scratch, user, j)
+        if j == user or shares:
+            rank_one_update(state.estimates, j, x, reward, scratch.step)
+    state.served[user] += 1
+    state.int_params[T] += 1
+
+
+@entry_point
+def recommend(state: CABState, user: int, contexts: Floats) -> int:
+    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
+    if not is_valid(contexts.ravel()):
+        return -1
+    scratch = allocate_scratch(state, contexts.shape[0])
+    score(state, user, contexts, scratch)
+    return pick_arm(scratch.scores, state.int_params[TIES], state.generator)
+
+
+@entry_point
+def explain(
+    state: CABState,
+    user: int,
+    contexts: Floats,
+    estimate: Floats,
+    bonus: Floats,
+    neighbours: NDArray[np.bool_],
+) -> int:
+    """Return the result of ``recommend``, and write the estimate and the bonus of every arm.
+
+    ``neighbours`` (n,) receives which users are in the neighbourhood of the user for the chosen arm.
+    """
+    if not is_valid(contexts.ravel()):
+        return -1
+    scratch = allocate_scratch(state, contexts.shape[0])
+    score(state, user, contexts, scratch)
+    arm = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
+    estimate[:], bonus[:] = scratch.parts[:, 0], scratch.parts[:, 1]
+    if arm >= 0:
+        predict(state, arm, contexts.shape[1], scratch)
+        for j in range(neighbours.size):
+            neighbours[j] = is_neighbour(scratch, user, j)
+    return arm
+
+
+@entry_point
+def update(state: CABState, user: int, x: Floats, reward: float) -> bool:
+    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
+    if not is_valid(x):
+        return False
+    scratch = allocate_scratch(state, 1)
+    expand_contexts(x.reshape(1, x.size), scratch.arms)
+    learn_round(state, user, x, reward, scratch)
+    return True
+
+
+@no_alloc
+def play_rounds(
+    state: CABState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: CABScratch
+) -> None:
+    """Run the rounds of ``play`` without allocating memory."""
+    for t in range(users.size):
+        score(state, users[t], contexts[t], scratch)
+        arm = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
+        chosen[t] = arm
+        for q in range(scratch.arms.shape[1]):
+            scratch.arms[0, q] = scratch.arms[arm, q]
+        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)
+
+
+@entry_point
+def play(state: CABState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
+    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
+    play_rounds(state, users, contexts, rewards, chosen, allocate_scratch(state, contexts.shape[1]))

@@ -1,0 +1,1 @@
+"""Compiled kernels of the DynUCB policy: state and rounds."""

@@ -1,0 +1,1 @@
+"""Compiled kernels of the MixedEffects policy: state, population and rounds."""
