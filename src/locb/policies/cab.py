@@ -45,7 +45,8 @@ class CAB(CompiledPolicy):
     α = ``alpha``. The neighbourhood of user i is the set of all users j with |θ̂_iᵀx − θ̂_jᵀx| ≤ c_i(x) + c_j(x). The
     score of the arm is the mean of θ̂_jᵀx + c_j(x) over the neighbourhood. If c_i(x) of the chosen arm is below
     ``gamma`` / 4, the reward is also learned by all neighbours j with c_j(x) below ``gamma`` / 4. There are no clusters
-    of users that do not depend on the arm. The time per round is proportional to the number of users times the number of arms.
+    of users that do not depend on the arm. The time per round is proportional to the number of users times the number
+    of arms.
 
     Examples
     --------

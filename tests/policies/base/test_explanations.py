@@ -7,7 +7,7 @@ import pytest
 
 import locb
 from locb.policies.base.capabilities import explainer
-from policies.helpers import ARMS, KINDS, N, RANDOM, Popular, contexts, make, make_rounds, state_of
+from policies.helpers import ARMS, KINDS, RANDOM, N, Popular, contexts, make, make_rounds, state_of
 
 pytestmark = pytest.mark.interpreted
 RANDOM_TIES = [kind for kind in KINDS if not kind.endswith("float32")]
