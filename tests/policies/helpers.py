@@ -35,6 +35,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "eloc-float32": {"n_seeds": 5, "robust": False, "dtype": "float32"},
 }
 
+CORRECTED = [kind for kind in KINDS if kind != "cab"]  # CAB does not record which users have learned a reward
 RANDOM = ("lints-one", "lints-ind", "mixed-effects-thompson")  # kinds that draw random numbers for each choice
 
 

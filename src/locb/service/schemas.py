@@ -96,12 +96,12 @@ class EvidenceSource(ResponseModel):
     kind: Annotated[
         str,
         Meta(
-            description="user (the user alone), cluster (LOCB, SCLUB), component (connected component of the graph of "
-            "CLUB), neighbourhood (ELOC), everyone (all users), population (prior of ELOC over users) or other (all "
-            "neighbourhoods with a weight below 0.05 each)."
+            description="user (the user alone), cluster (LOCB, SCLUB, DynUCB), component (connected component of the "
+            "graph of CLUB), neighbourhood (ELOC, CAB, RCLUMB), everyone (all users), population (prior of ELOC or "
+            "MixedEffects over users) or other (all neighbourhoods with a weight below 0.05 each)."
         ),
     ]
-    seed: Annotated[str | None, Meta(description="Seed of the cluster or neighbourhood; null for other kinds.")]
+    seed: Annotated[str | None, Meta(description="Seed of the cluster or neighbourhood; null if there is none.")]
     weight: Annotated[float, Meta(description="Share of the estimate; the weights of all sources add up to 1.")]
     users: Annotated[int | None, Meta(description="Number of users in the source; null if unknown.")]
     observations: Annotated[

@@ -8,7 +8,7 @@ import pytest
 import locb
 from locb.policies.base import capabilities
 from locb.policies.base.capabilities import UnavailableError
-from policies.helpers import KINDS, Popular, make
+from policies.helpers import CORRECTED, KINDS, Popular, make
 
 PROTOCOLS = [
     capabilities.SupportsExplain,
@@ -24,7 +24,8 @@ PROTOCOLS = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_built_in_policies_support_everything(kind: str) -> None:
     policy = make(kind, 0)
-    assert all(isinstance(policy, protocol) for protocol in PROTOCOLS)
+    missing = [protocol for protocol in PROTOCOLS if not isinstance(policy, protocol)]
+    assert missing == ([] if kind in CORRECTED else [capabilities.SupportsCorrection])
 
 
 def test_a_custom_policy_supports_what_it_defines() -> None:
@@ -43,6 +44,8 @@ def test_a_custom_policy_supports_what_it_defines() -> None:
 def test_what_depends_on_parameters_is_unavailable() -> None:
     with pytest.raises(UnavailableError, match="certificates need one estimate per user"):
         make("linucb-one").certificate([0, 1])
+    with pytest.raises(UnavailableError, match="certificates need estimates from the rewards of each user alone"):
+        make("cab").certificate([0, 1])
     fading = make("eloc", memory=50.0)
     with pytest.raises(UnavailableError, match="memory must be None, not 50.0"):
         fading.certificate([0, 1])

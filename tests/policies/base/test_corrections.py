@@ -11,10 +11,9 @@ import pytest
 import locb
 from locb.kernels.common.bit_sets import unpack_bits
 from locb.kernels.common.linear_algebra import unpack_symmetric
-from policies.helpers import DIM, KINDS, N, contexts, make, make_rounds, state_of
+from policies.helpers import CORRECTED, DIM, N, contexts, make, make_rounds, state_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::locb.RewardScaleWarning")  # the scale of the rewards is arbitrary
-CORRECTED = [kind for kind in KINDS if kind != "cab"]  # CAB does not record which users learned a reward
 
 
 def statistics(policy: Any) -> tuple[Any, Any]:

@@ -41,8 +41,8 @@ class EvidenceSource(NamedTuple):
     Attributes
     ----------
     kind : str
-        "user" (the user alone), "cluster" (LOCB, SCLUB), "component" (a connected component of CLUB's graph),
-        "neighbourhood" (ELOC), "everyone" (all users together), "population" (a distribution of all users), or
+        "user" (the user alone), "cluster" (LOCB, SCLUB, DynUCB), "component" (a connected component of CLUB's graph),
+        "neighbourhood" (ELOC, CAB, RCLUMB), "everyone" (all users together), "population" (a distribution of users), or
         "other" (all neighbourhoods of ELOC with a weight below 0.05 each).
     seed : int or None
         The seed user of a cluster or neighbourhood; None if there is none.
