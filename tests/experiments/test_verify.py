@@ -22,20 +22,21 @@ def test_the_audit_finds_the_largest_error_in_radii() -> None:
     n, d, delta, smallest = 3, 3, 0.2, 0.9
     rng = np.random.default_rng(5)
     theta = rng.standard_normal((n, d)) / 3
-    sigmas = np.array([0.5, 1.0, 0.5, 0.3])
+    sigmas = np.array([0.5, 1.0, 0.5, 0.3, 0.4])
     users = rng.integers(n, size=120)
     contexts = rng.standard_normal((120, d))
     rewards = np.einsum("td,td->t", contexts, theta[users]) + rng.standard_normal(120)
     estimates, log_det = initial_estimates(n, d), np.zeros(n)
-    served, worst = np.zeros(n, np.int64), np.zeros(4)
+    noise_sums, served, worst = np.zeros((n, d)), np.zeros(n, np.int64), np.zeros(5)
     for first in (0, 50):
         part = slice(first, first + 50 if first == 0 else 120)
         measure_coverage(
-            estimates, log_det, served, theta, first, users[part], contexts[part], rewards[part],
+            estimates, log_det, noise_sums, served, theta, first, users[part], contexts[part], rewards[part],
             sigmas, delta, smallest, worst,
         )  # fmt: skip
     everyone = naive.Users(n, d)
-    expected = dict.fromkeys(RADII, 0.0)
+    expected = dict.fromkeys(coverage.BOUNDS, 0.0)
+    directions = rng.standard_normal((20_000, d))  # the largest error of the interval is approached, not exceeded
     for t, (i, x, r) in enumerate(zip(users.tolist(), contexts, rewards, strict=True), start=1):
         everyone.learn(i, x, r)
         for j in range(n):
@@ -45,7 +46,26 @@ def test_the_audit_finds_the_largest_error_in_radii() -> None:
                 radius = naive.radius(name, everyone.m[j], everyone.A[j], t, n, d, sigmas[kind], delta, smallest)
                 error = float(np.linalg.norm(everyone.theta[j] - theta[j]))
                 expected[name] = max(expected[name], error / radius)
-    assert worst == pytest.approx(list(expected.values()), rel=1e-9)
+            half = 0.4 * math.sqrt(np.linalg.slogdet(everyone.A[j])[1] + 2 * math.log(n / delta)) + 1
+            deviation = np.sqrt(np.einsum("ta,ab,tb->t", directions, np.linalg.inv(everyone.A[j]), directions))
+            errors = np.abs(directions @ (everyone.theta[j] - theta[j])) / (half * deviation)
+            expected["reward interval"] = max(expected["reward interval"], float(errors.max()))
+    assert worst[:4] == pytest.approx(list(expected.values())[:4], rel=1e-9)
+    assert expected["reward interval"] <= worst[4] == pytest.approx(expected["reward interval"], rel=1e-2)
+
+
+def test_lemma_a1() -> None:
+    """A t with a t + b ≤ log t is below (2/a) (log(1/a) − b)."""
+    rng = np.random.default_rng(2)
+    a, t = 10.0 ** rng.uniform(-6, 1, 100_000), 10.0 ** rng.uniform(-2, 8, 100_000)
+    b = np.log(t) - a * t - np.abs(rng.standard_normal(100_000)) * rng.integers(2, size=100_000)  # half with equality
+    assert (t < 2.0 / a * (np.log(1.0 / a) - b)).all()
+
+
+def test_theory_radius_shrinks_after_the_stated_rounds() -> None:
+    constant = coverage.rounds_before_shrinking(4, 6, 0.1)
+    radius = [naive.radius("theory", m, np.eye(6), 10, 4, 6, 0.5, 0.1, 0.1) for m in (0, constant, constant + 1)]
+    assert radius[0] == radius[1] > radius[2]
 
 
 def test_theorem_2_is_the_papers_formula() -> None:
@@ -98,8 +118,9 @@ def test_sequential_arrivals_show_the_gap_in_the_proof() -> None:
 def test_coverage_of_every_environment() -> None:
     found = coverage.measure_errors(environment={"n_users": 5, "n_clusters": 2}, seed=3, environments=2, rounds=3000)
     worst = np.array(found["worst"])
-    assert worst.shape == (2, 4)
+    assert worst.shape == (2, 5)
     assert (worst[:, RADII["ellipsoid"]] < 1.0).all()
+    assert (worst[:, coverage.BOUNDS["reward interval"]] < 1.0).all()
     assert (worst[:, RADII["regret"]] > 1.0).all()
     assert found["rounds"] == 6000
     env = locb.Synthetic(raw_dim=4)
@@ -169,6 +190,7 @@ def test_all_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(coverage, "ENVIRONMENTS", 100)  # fewer cannot decide, after the correction of p-values
     small = Verification(
         coverage_rounds=200,
+        theory_rounds=200,
         users=4,
         gammas=(3.0, 2.5),
         repeats=2,
@@ -184,6 +206,7 @@ def test_all_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     covered = {claim.statement.split()[2]: claim.verdict for claim in findings.claims if claim.section == "coverage"}
     assert covered["ellipsoid"] == HOLDS
     assert covered["regret"] == FAILS
+    assert covered["theory"] == NOT_COUNTED  # the radius does not shrink in so few rounds
     assert not findings.failed_guarantees()
     assert " rounds in " in findings.notes[0]
     assert verdict["No cluster has a diameter above its certificate.", "all of these runs"] == HOLDS
@@ -208,7 +231,14 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from locb.experiments import verify
 
     small = Verification(
-        coverage_rounds=100, users=4, gammas=(6.0, 5.0), repeats=2, user_counts=(10, 12), rounds=1000, safety_rounds=600
+        coverage_rounds=100,
+        theory_rounds=100,
+        users=4,
+        gammas=(6.0, 5.0),
+        repeats=2,
+        user_counts=(10, 12),
+        rounds=1000,
+        safety_rounds=600,
     )
     monkeypatch.setattr(verify, "QUICK", small)
     monkeypatch.setattr(coverage, "ENVIRONMENTS", 40)

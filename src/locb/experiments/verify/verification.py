@@ -26,6 +26,7 @@ class Verification:
     """Plan of the five checks: coverage of the radii, Theorems 1 to 3 of the paper, and the safety screen."""
 
     coverage_rounds: int  # rounds per environment of the check of coverage
+    theory_rounds: int  # the same for the theory radius, which begins to shrink only after many rounds
     users: int  # number of users in the check of Theorem 1
     gammas: tuple[float, ...]  # gammas in the check of Theorem 1; sequential arrivals use the first one only
     repeats: int  # environments per setting in the checks of Theorems 1 to 3 and of the safety screen
@@ -63,7 +64,7 @@ class Verification:
             Called with (finished work, total work) after each run, in the unit of ``Job.cost``.
         """
         plans = {
-            coverage.SECTION: coverage.plan(self.coverage_rounds, self.seed),
+            coverage.SECTION: coverage.plan(self.coverage_rounds, self.theory_rounds, self.seed),
             correctness.SECTION: correctness.plan(self.users, self.gammas, self.repeats, self.seed),
             termination.SECTION: termination.plan(self.user_counts, self.repeats, self.seed),
             growth.SECTION: growth.plan(self.rounds, self.repeats, self.seed),
@@ -92,6 +93,7 @@ class Verification:
 
 FULL = Verification(
     coverage_rounds=250_000,
+    theory_rounds=1_000_000,
     users=20,
     gammas=(0.8, 0.4),
     repeats=5,
@@ -101,6 +103,7 @@ FULL = Verification(
 )
 QUICK = Verification(
     coverage_rounds=20_000,
+    theory_rounds=20_000,
     users=8,
     gammas=(0.8, 0.4),
     repeats=2,
