@@ -204,6 +204,7 @@ def test_options_that_contradict_the_store_are_refused(
             "--policy: no file 'nowhere.py'; the form of a custom policy is",
         ),
         (["--dim", "3", "--parameter", "ties=random"], "--parameter ties must be 'first', not 'random'"),
+        (["--dim", "3", "--policy", "lints-ind"], "--policy lints-ind draws random numbers with these parameters"),
         (["--dim", "3", "--store", "mysql://x/y"], "--store has the unsupported scheme 'mysql'"),
         (["--dim", "3", "--token-file", "nowhere"], "--token-file: cannot read nowhere: No such file or directory"),
     ],
