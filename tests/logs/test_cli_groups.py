@@ -61,6 +61,8 @@ def test_csv_and_another_method(shop: Path) -> None:
     assert done.returncode == 0, done.stderr
     users = pl.read_csv(shop / "other" / "users.csv")
     assert users["probability"].null_count() == users.height == 61
+    assert "gamma" not in done.stdout
+    assert not (shop / "other" / "gammas.csv").exists()
     assert (shop / "other" / "memberships.csv").exists()
 
 

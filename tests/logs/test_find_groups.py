@@ -83,20 +83,28 @@ def test_evidence_equals_the_density_of_the_rewards() -> None:
 
 def test_radii_and_components_equal_slow_ones() -> None:
     drawn = draw_scenario(3, n_users=40, rows=40_000, raw_dim=2)
-    found = locb.find_groups(
-        drawn.frame, features=drawn.features, method="off-club", alpha=0.35, replicates=0, norm_bound=1.0
-    )
-    order = found.users["user"].to_list()
-    rows = [ellipsoid(*user_rows(drawn.frame, drawn.features, user), 40, 0.5, 0.1, 1.0) for user in order]
-    theta, radii = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-    np.testing.assert_allclose(found.theta, theta, atol=1e-10)
-    np.testing.assert_allclose(found.users["radius"], radii, rtol=1e-10)
-    joined = np.linalg.norm(theta[:, None] - theta[None], axis=2) <= 0.35 * (radii[:, None] + radii[None])
-    count, labels = connected_components(joined)
-    assert 1 < count < 40
-    assert found.groups.height == count
-    expected = {frozenset(np.array(order)[labels == label].tolist()) for label in range(count)}
-    assert {frozenset(members.tolist()) for members in members_of(found)} == expected
+    counts = []
+    for alpha in (0.05, 0.1, 0.15, 0.2, 0.35):
+        found = locb.find_groups(
+            drawn.frame,
+            features=drawn.features,
+            method="off-club",
+            alpha=alpha,
+            replicates=0,
+            norm_bound=1.0,
+            gamma=0.2,
+        )
+        order = found.users["user"].to_list()
+        rows = [ellipsoid(*user_rows(drawn.frame, drawn.features, user), 40, 0.5, 0.1, 1.0) for user in order]
+        theta, radii = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+        np.testing.assert_allclose(found.theta, theta, atol=1e-10)
+        np.testing.assert_allclose(found.users["radius"], radii, rtol=1e-10)
+        joined = np.linalg.norm(theta[:, None] - theta[None], axis=2) <= alpha * (radii[:, None] + radii[None])
+        count, labels = connected_components(joined)
+        expected = {frozenset(np.array(order)[labels == label].tolist()) for label in range(count)}
+        assert {frozenset(members.tolist()) for members in members_of(found)} == expected
+        counts.append(count)
+    assert len(set(counts)) >= 3
 
 
 def test_members_of_locb_are_within_half_of_gamma_of_a_seed() -> None:

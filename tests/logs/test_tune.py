@@ -71,7 +71,7 @@ def test_candidates_are_all_combinations_of_own_parameters() -> None:
     ("policies", "options", "message"),
     [
         ("eloc", {}, "policies must be a list of at least one policy, not 'eloc'"),
-        (["best"], {}, "policies must be from locb"),
+        (["best"], {}, "policies must be one of locb"),
         (["eloc"], {"grid": {"alpha": [1]}}, "grid: no policy of eloc has the parameter 'alpha'"),
         (["eloc"], {"grid": {"beta": []}}, "grid: beta must have a list of at least one value, not []"),
         (["eloc"], {"grid": {"beta": range(201)}}, "grid must give at most 200 candidates, not 201"),

@@ -153,11 +153,12 @@ def groups(
         )
     _print(found)
     console.print(make_groups_table(found))
+    written = write_groups(found, output, as_csv=csv)
     for name in similar_to or ():
         console.print(f"Most similar to {name}:", markup=False)
         for other, distance, *_ in _similar(found, name).iter_rows():
             console.print(f"  {other}  distance {distance:.3g}", markup=False)
-    print_written(write_groups(found, output, as_csv=csv))
+    print_written(written)
 
 
 def _print(found: Any) -> None:

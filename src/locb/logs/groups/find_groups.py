@@ -212,7 +212,8 @@ class _Search:
     def run(self, columns: dict[str, str], skipped: Any) -> UserGroups:
         """Return the groups."""
         settings, sums = self.settings, self.sums
-        gamma = settings.gamma or self._choose_gamma()
+        is_fixed = settings.method == "off-club"  # it has no gamma, and only the norm bound needs one
+        gamma = settings.gamma or (DEFAULT_GAMMA if is_fixed else self._choose_gamma())
         mixture = None
         norm_bound = settings.norm_bound
         if settings.method == "eloc" or norm_bound is None:
@@ -238,7 +239,8 @@ class _Search:
         found = _order_by_size(found)
         stability = self._stability(found, estimates, gamma)
         record = {name: value for name, value in vars(settings).items() if value is not None}
-        record |= {"gamma": gamma, "sigma": sigma, "norm_bound": norm_bound, "noise": self.noise**0.5}
+        record |= {} if is_fixed else {"gamma": gamma}
+        record |= {"sigma": sigma, "norm_bound": norm_bound, "noise": self.noise**0.5}
         return make_user_groups(
             sums, found, estimates, stability, self.scores, record, columns, tuple(skipped), tuple(self.notes)
         )

@@ -99,7 +99,8 @@ class UserGroups:
         for status in (IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH):
             count = int(counts.get(status, 0))
             facts[status] = f"{count:,} ({count / self.users.height:.1%})"
-        facts["gamma"] = f"{self.settings['gamma']:g}" + (" (chosen)" if self.gammas.height else "")
+        if "gamma" in self.settings:
+            facts["gamma"] = f"{self.settings['gamma']:g}" + (" (chosen)" if self.gammas.height else "")
         return facts
 
     def __repr__(self) -> str:

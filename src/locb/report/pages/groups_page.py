@@ -67,7 +67,7 @@ def render_groups_page(found: UserGroups) -> str:
         body.append(_card(chart["title"], box + table, chart["description"]))
     body.append(render_settings(found.settings))
     data = {"charts": charts, "tables": tables}
-    subtitle = f"method {found.settings['method']}, gamma {found.settings['gamma']:g}"
+    subtitle = f"method {found.settings['method']}"
     return render_document("Groups of like-minded users", subtitle, "".join(body), data, ["findings.js"])
 
 
