@@ -49,7 +49,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "locb_docs.gallery.example_order",
     "image_scrapers": ("locb_docs.gallery.scrape_charts",),
     "reset_modules": (),
-    "capture_repr": (),
+    "capture_repr": ("_repr_html_",),
     "show_signature": False,
     "download_all_examples": False,
     "write_computation_times": False,
