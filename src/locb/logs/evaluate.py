@@ -130,7 +130,7 @@ class _Run:
             self.notes.append(f"{missing:,} decisions have no propensity and are not used")
             rewarded &= known
         if not log.has_users:
-            self.notes.append("the log names no users: intervals assume that decisions are independent")
+            self.notes.append("the log has no user ids: intervals assume that decisions are independent")
         return log if rewarded.all() else log.select(rewarded)
 
     def run(self, policies: dict[str, Any], baseline: Any) -> Evaluation:
