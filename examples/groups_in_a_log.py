@@ -2,7 +2,7 @@
 Find groups of users in a log
 =============================
 
-Find groups of like-minded users in a fixed log, and compare them with the true groups, which are known here.
+Find groups of users with similar preferences in a fixed log, and compare them with the true groups, which are known here.
 
 """
 

@@ -794,7 +794,7 @@ class ELOC(Policy):
                 return
 
     def reseed(self, i):
-        """Move one seed to user i: a seed that rests, or the least served of those whose centres are close to another.
+        """Move one seed to user i: an inactive seed, or the least served of those whose centres are close to another.
 
         A seed that has rested starts with its initial prior weight.
         """

@@ -163,7 +163,7 @@ def test_data_prints_a_summary_and_writes_a_map(tmp_path: Path) -> None:
         "share of likes",
         "records per user in the pool",
         "true groups at gamma",
-        "all records, also those played",
+        "all records, including those used in rounds",
     ):
         assert text in done.stdout
     assert (tmp_path / "users-movielens.png").read_bytes().startswith(b"\x89PNG")

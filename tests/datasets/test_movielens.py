@@ -222,7 +222,7 @@ def test_ml_latest_small(tmp_path: Path) -> None:
     rounds = env.rounds(3_000, seed=1)
     regret = rounds.regret(locb.LinUCB(n_users=100, dim=10, alpha=0.3).play(rounds)).sum()
     assert regret < 0.75 * 2_700  # a random choice has regret 0.9 per round
-    fair = locb.datasets.movielens(SHARED)  # the features do not contain the likes that are played
+    fair = locb.datasets.movielens(SHARED)  # the features do not contain the likes that are used in rounds
     assert fair.about["features_from"] == "other-half"
     held_out = fair.rounds(3_000, seed=1)
     assert regret + 100 < held_out.regret(locb.LinUCB(n_users=100, dim=10, alpha=0.3).play(held_out)).sum() < 2_700

@@ -1,4 +1,4 @@
-"""Groups of like-minded users: accuracy, certificates, the three methods, and users with few rows."""
+"""Groups of users with similar preferences: accuracy, certificates, the three methods, and users with few rows."""
 
 from __future__ import annotations
 

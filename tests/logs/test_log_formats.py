@@ -109,7 +109,7 @@ def test_open_bandit(tmp_path: Path) -> None:
     assert log.rewards.tolist() == [0, 1] * 4
     assert (log.propensities == 0.25).all()
     assert log.is_uniform
-    assert any("all positions are used" in note for note in log.notes)
+    assert any("rows of all three positions are used" in note for note in log.notes)
     second = locb.Log.read(folder / "all.csv", position=2)
     assert second.rewards.tolist() == [1] * 4
     (folder / "item_context.csv").unlink()

@@ -166,7 +166,7 @@ def test_clusters_and_similar_users() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_twins_are_merged(dtype: str, tmp_path: Path) -> None:
-    """Twenty seeds in three groups: most seeds rest, and all that refers to their neighbourhoods is consistent."""
+    """Twenty seeds in three groups: most become inactive, and all that refers to their neighbourhoods is consistent."""
     env = locb.Synthetic(n_users=40, n_clusters=3, noise=0.1, seed=2)
     policy = locb.ELOC(n_users=40, dim=env.dim, n_seeds=20, dtype=dtype)
     rounds = env.rounds(4_000, seed=1)

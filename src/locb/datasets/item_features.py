@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def split_records(users: Any, items: Any, n_items: int) -> Any:
-    """Return whether each record is in the half of the records that is played. The other half gives the features.
+    """Return whether each record is in the half that is used in rounds. The other half gives the features.
 
     All records of the same user and item are in the same half. The halves are random, and always the same.
     """

@@ -50,8 +50,8 @@ def movielens(
         Ratings above this threshold are likes. A quantile such as "q75" is the smallest rating that at least 75% of the
         ratings do not exceed. The default, 3, is rejected if fewer than 1% or more than 95% would be likes.
     features_from : {"other-half", "all"}, default "other-half"
-        Records from which the features are computed: a random half, which is then not played, or all records, as in the
-        paper. With "all", the features contain the likes that are played, so rewards are higher.
+        Records from which the features are computed: a random half, which is then not used in rounds, or all records,
+        as in the paper. With "all", the features contain the likes that are used in rounds, so rewards are higher.
     cache_dir : path, optional
         Cache folder. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else ~/.cache/locb.
 

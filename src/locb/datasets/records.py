@@ -113,7 +113,7 @@ def _check_feature_options(dim: Any, features_from: Any) -> None:
 
 
 def _make_environment(arrays: dict[str, Any], arguments: dict[str, Any]) -> Interactions:
-    """Return the environment of the records that are played.
+    """Return the environment of the records that are used in rounds.
 
     The user-item pairs of the other records are never arms, because the features of their items reveal the reward.
     """

@@ -69,7 +69,7 @@ def table(
         Features per item, at least 2: dim − 1 computed from likes and descriptions, and a constant.
     features_from : {"other-half", "all"}, default "all"
         Records from which the features are computed, see :func:`locb.datasets.movielens`. Set "other-half" to compare
-        policies: with "all", the features contain the likes that are played.
+        policies: with "all", the features contain the likes that are used in rounds.
     cache_dir : path, optional
         Cache folder of the prepared data. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else
         ~/.cache/locb.

@@ -9,7 +9,10 @@ import numpy as np
 from locb.environments import Environment, Interactions
 
 MAX_GAMMA = 1e9  # above all distances; Interactions.scaled_gamma is infinite if no gamma suffices
-FEATURES_FROM = {"other-half": "the half of the records that is not played", "all": "all records, also those played"}
+FEATURES_FROM = {
+    "other-half": "the half of the records that is not used in rounds",
+    "all": "all records, including those used in rounds",
+}
 NO_GAMMA = "no gamma puts half of the users in groups of two or more users"
 
 
@@ -76,11 +79,11 @@ def likes_note(env: Environment) -> str | None:
 
 
 def features_note(env: Environment) -> str | None:
-    """Return a warning if the features of the items were computed from the likes that are played; otherwise None."""
+    """Return a warning if the features of the items were computed from likes used in rounds; otherwise None."""
     if not isinstance(env, Interactions) or env.about.get("features_from") != "all":
         return None
     return (
-        "The item features contain the likes that are played, so rewards are higher than with new likes. Use "
+        "The item features contain the likes that are used in rounds, so rewards are higher than with new likes. Use "
         "features_from='other-half' (--features-from other-half) to avoid this."
     )
 

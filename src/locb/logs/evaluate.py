@@ -111,7 +111,7 @@ def usable_decisions(log: Log, notes: list[str]) -> Log:
         notes.append(f"{missing:,} decisions have no propensity and are not used")
         rewarded &= known
     if not log.has_users:
-        notes.append("the log names no users: intervals assume that decisions are independent")
+        notes.append("the log has no user ids: intervals assume that decisions are independent")
     return log if rewarded.all() else log.select(rewarded)
 
 

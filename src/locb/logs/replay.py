@@ -117,7 +117,7 @@ def _scaled(progress: Progress, number: int, count: int) -> Progress:
 
 
 def _decisions_by_user(log: Log) -> list[Ints]:
-    """Return the decisions of each user; an empty list if the log names no users."""
+    """Return the decisions of each user; an empty list if the log has no user ids."""
     if not log.has_users:
         return []
     order = np.argsort(log.users, kind="stable")

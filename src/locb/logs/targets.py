@@ -199,9 +199,16 @@ def _called_target(name: str, function: Callable[..., Any], log: Log) -> FixedTa
         t = int(np.flatnonzero(sizes != log.n_arms)[0])
         found_sizes = f"{sizes[t]} for the {log.n_arms[t]} arms of decision {t}"
         raise ParameterError("policies", f": {name} must return one probability per arm, not {found_sizes}")
-    sums = np.add.reduceat(probabilities, np.cumsum(sizes) - sizes)
-    if (probabilities < 0).any() or not np.allclose(sums, 1.0, atol=1e-6):
-        raise ParameterError("policies", f": the probabilities of {name} must be at least 0 and have the sum 1")
+    starts = np.cumsum(sizes) - sizes
+    sums, smallest = np.add.reduceat(probabilities, starts), np.minimum.reduceat(probabilities, starts)
+    wrong = np.flatnonzero((smallest < 0) | ~np.isclose(sums, 1.0, atol=1e-6))
+    if wrong.size:
+        t = int(wrong[0])
+        raise ParameterError(
+            "policies",
+            f": the probabilities of {name} must be at least 0 and have the sum 1; in decision {t}, the smallest is "
+            f"{smallest[t]:g} and the sum is {sums[t]:g}",
+        )
     return FixedTarget(name, probabilities=probabilities)
 
 
@@ -210,6 +217,8 @@ def _check_choice(name: str, choice: Ints, log: Log) -> Ints:
     if wrong.size:
         t = int(wrong[0])
         raise ParameterError(
-            "policies", f": {name} chooses position {choice[t]} in decision {t}, which offers {log.n_arms[t]} arms"
+            "policies",
+            f": {name} chooses position {choice[t]} in decision {t}, which offers {log.n_arms[t]} arms; positions are "
+            f"0 to {log.n_arms[t] - 1}",
         )
     return choice

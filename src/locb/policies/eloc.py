@@ -93,9 +93,12 @@ Screen = Annotated[
         choices=tuple(SCREENS),
     ),
 ]
-NormBound = Annotated[float, Parameter('For screen="theory": assumed upper limit of the norm of θ.', above=0.0)]
+NormBound = Annotated[float, Parameter('For screen="theory": assumed upper bound on the norm of θ.', above=0.0)]
 Delta = Annotated[
-    float, Parameter('For screen="theory" and certificates: largest probability that they fail.', above=0.0, below=1.0)
+    float,
+    Parameter(
+        'For certificates, screen="theory": maximum probability that the guarantee does not hold.', above=0.0, below=1.0
+    ),
 ]
 
 
@@ -122,10 +125,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     _row_array: ClassVar[str] = "sums"
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
     _not_saved: ClassVar[tuple[str, ...]] = ("contributors", "components", "n_users")
-    _settings: ClassVar[dict[str, slice]] = {
-        "int_params": slice(TIES, None),
-        "float_params": slice(None),
-    }
+    _settings: ClassVar[dict[str, slice]] = {"int_params": slice(TIES, None), "float_params": slice(None)}
 
     @validate_parameters
     def __init__(
@@ -205,7 +205,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return list(compress(self._all_memberships(), inside.tolist()))
 
     def _all_memberships(self) -> list[Membership]:
-        """Return one ``Membership`` per seed (−1 if it rests), in the order of the seeds, and one for "everyone"."""
+        """Return one ``Membership`` per seed (−1 if inactive), in the order of the seeds, and one for "everyone"."""
         return [Membership(seed, None) for seed in [*self._state.seeds.tolist(), None]]
 
     def certified_estimates(
@@ -239,7 +239,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return Estimate(unmap(row[0, : self._dim]), radius, int(self.served[user]), unmap(deviation))
 
     def group_summary(self) -> GroupSummary:
-        """Return a summary of the clusters; a seed that rests has an empty cluster without a seed user."""
+        """Return a summary of the clusters; an inactive seed has an empty cluster without a seed user."""
         summary = summarize_open_groups(np.arange(len(self._state.seeds) + 1), np.append(self._state.seeds, -1))
         return summary._replace(same_as=find_duplicates(self._state, self._dim))
 

@@ -1,4 +1,4 @@
-"""Writing of groups of like-minded users to a folder: report.html and tables."""
+"""Writing of groups of users with similar preferences to a folder: report.html and tables."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def too_many_exports(maximum: int) -> ProblemError:
 def queue_full(waiting: int, count: int, maximum: int) -> ProblemError:
     """Return the problem of ``count`` requests that the queue of the store cannot take (503)."""
     waits = f"{waiting} requests are waiting, and {count} more would exceed the maximum of {maximum} (--max-queue)"
-    detail = f"the queue of the store is full: {waits}; nothing was queued, retry later"
+    detail = f"the queue of the store is full: {waits}; nothing was queued; retry later"
     return ProblemError(503, "too-many-requests", detail, retry_after=RETRY_BUSY)
 
 
@@ -259,6 +259,6 @@ def export_failed(reason: object) -> ProblemError:
     return ProblemError(503, "unavailable", detail, retry_after=RETRY_STORE)
 
 
-def internal(detail: str = "unexpected error; see the log of the service") -> ProblemError:
+def internal(detail: str = "unexpected error; see the messages on standard error of the service") -> ProblemError:
     """Return the problem of an unexpected error (500)."""
     return ProblemError(500, "internal", detail)

@@ -46,7 +46,7 @@ def check_refused(response: httpx.Response, size: int, waiting: int) -> None:
     assert problem["type"] == "urn:locb:problem:too-many-requests"
     assert problem["detail"] == (
         f"the queue of the store is full: {waiting} requests are waiting, and {size} more would exceed the maximum of "
-        f"{LIMIT} (--max-queue); nothing was queued, retry later"
+        f"{LIMIT} (--max-queue); nothing was queued; retry later"
     )
 
 

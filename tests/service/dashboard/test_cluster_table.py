@@ -96,7 +96,7 @@ def test_probabilities_of_eloc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         summary, batch = policy.group_summary(), policy.user_batch(users.assigned())
         probabilities = membership_probabilities(summary, batch)
         clusters, seeds = policy.clusters(), summary.seeds.tolist()
-        # Position in the summary of each cluster; the last is that of all users. Seeds that rest have no cluster.
+        # Position in the summary of each cluster; the last is that of all users. Inactive seeds have no cluster.
         columns = [len(seeds) - 1 if cluster.seed is None else seeds.index(cluster.seed) for cluster in clusters]
         monkeypatch.setattr(state_view, "SURE", float(np.median(probabilities[:, :-1].max(axis=1))))
         sure = probabilities >= state_view.SURE

@@ -158,10 +158,10 @@ def test_probabilities_are_shown(browser: Browser, default_client: httpx.Client)
     with open_page(browser, str(client.base_url)) as opened:
         page = opened.page
         page.goto(str(client.base_url))
-        expect(page.locator("#status-cards")).to_contain_text("Users with a sure group")
-        figure, text = card_texts(page, "Users with a sure group")
+        expect(page.locator("#status-cards")).to_contain_text("Users with a group probability of at least 90%")
+        figure, text = card_texts(page, "Users with a group probability of at least 90%")
         assert figure == f"{100 * status['sure_users'] / len(USERS):.0f}%"
-        assert text == f"{status['sure_users']} users belong to a group with a probability of at least 90%"
+        assert text == f"{status['sure_users']} of {len(USERS)} users with rewards"
         assert page.locator("#status-cards div").count() == 6
 
         clusters = client.get("/v1/groups?limit=25").json()["clusters"]

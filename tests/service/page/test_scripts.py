@@ -14,6 +14,7 @@ HISTORY = {
     "total": {"from": 1000.0, "to": 4600.0, "mean": 0.5, "low": 0.45, "high": 0.55, "rewards": 400},
     "change": {"mean": 0.125, "low": 0.025, "high": 0.225},
 }
+UNLIKELY = "No group has a probability of 50% or more."
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ def cluster(seed: str | None, probability: float | None, same_as: str | None = N
             0.0,
             ["bob", "belongs to the group of bob with a probability of 90%"],
         ),
-        (9, [cluster("bob", 0.63)], 0.3, ["bob?", "probably belongs to the group of bob with a probability of 63%"]),
+        (9, [cluster("bob", 0.63)], 0.3, ["bob?", "belongs to the group of bob with a probability of 63%"]),
         (
             9,
             [cluster(None, 0.97)],
@@ -110,7 +111,7 @@ def cluster(seed: str | None, probability: float | None, same_as: str | None = N
             0.31,
             [
                 "unknown",
-                "no group has a probability of 50% or more. Most probable: the group of bob (34%). No group: 31%.",
+                f"{UNLIKELY} Most probable: the group of bob (34%). Probability that the user is in no group: 31%.",
             ],
         ),
         (
@@ -119,11 +120,11 @@ def cluster(seed: str | None, probability: float | None, same_as: str | None = N
             0.3,
             [
                 "unknown",
-                "no group has a probability of 50% or more. Most probable: the group “everyone” (43%). No group: 30%.",
+                f"{UNLIKELY} Most probable: the group “everyone” (43%). Probability that the user is in no group: 30%.",
             ],
         ),
         (0, [cluster("bob", 0.95)], 0.0, ["unknown", "no rewards yet"]),
-        (9, [], 1.0, ["unknown", "no group has a probability of 50% or more. No group: 100%."]),
+        (9, [], 1.0, ["unknown", f"{UNLIKELY} Probability that the user is in no group: 100%."]),
         (9, [cluster("bob", None)], None, None),
     ],
 )

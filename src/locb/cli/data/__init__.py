@@ -1,1 +1,1 @@
-"""Commands about data: ``locb data`` prepares data sets, and ``locb evaluate`` evaluates policies on logs."""
+"""Commands for data sets and logs: ``locb data``, ``locb evaluate`` and ``locb groups``."""

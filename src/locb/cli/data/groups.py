@@ -1,4 +1,4 @@
-"""Command ``locb groups``, which finds groups of like-minded users in a log."""
+"""Command ``locb groups``, which finds groups of users with similar preferences in a log."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def groups(
     method: Annotated[
         str,
         typer.Option(
-            help="**eloc**: groups with probabilities. **locb**: groups that are certified to be at most gamma wide. "
-            "**off-club**: connected components of users whose confidence regions overlap.",
+            help="**eloc**: groups with probabilities. **locb**: groups in which the distance between any two members "
+            "is at most gamma, with a probability of at least 1 - delta. **off-club**: connected components of users "
+            "whose confidence regions overlap.",
             rich_help_panel=SIZE,
         ),
     ] = "eloc",
@@ -74,12 +75,12 @@ def groups(
         ),
     ] = None,
     delta: Annotated[
-        float, typer.Option(help="Probability that a certificate is too small.", rich_help_panel=CERTIFICATES)
+        float, typer.Option(help="Maximum probability that any certificate is too small.", rich_help_panel=CERTIFICATES)
     ] = 0.1,
     norm_bound: Annotated[
         float | None,
         typer.Option(
-            help="Largest norm of a preference vector.",
+            help="Assumed upper bound on the norm of a preference vector.",
             show_default="1, or more if the estimates require it",
             rich_help_panel=CERTIFICATES,
         ),
@@ -101,10 +102,11 @@ def groups(
         "runs/groups"
     ),
 ) -> None:
-    """Find groups of like-minded users in a log: who belongs together, and how sure is that?
+    """Find groups of users with similar preferences in a log, with membership probabilities.
 
     The log has one row per decision: the *user*, the *reward*, and either the *arm* or columns with *features* of what
-    the user was shown. It is read once, in batches, so it may be larger than the memory. Columns with usual names are
+    the user was shown. Rows are read once, in batches, so the log may be larger than the memory. If features are arms
+    or text, these columns are read a second time, beforehand, to collect their values. Columns with usual names are
     found; the command prints which.
 
     Each user gets a group with a probability, or "no group fits", or "not enough data to tell". Each group gets what

@@ -11,7 +11,7 @@ MIN_CLUSTER_CHECKPOINTS, MAX_CLUSTER_CHECKPOINTS = 12, 24
 
 
 def regret_checkpoints(rounds: int) -> Ints:
-    """Return the rounds after which regret is recorded: at most MAX_CHECKPOINTS, evenly spaced, from 1 to the last."""
+    """Return the rounds after which regret is recorded: at most ``MAX_CHECKPOINTS``, from the first to the last."""
     return np.unique(np.linspace(1, rounds, min(MAX_CHECKPOINTS, rounds)).round().astype(np.int64))
 
 

@@ -133,10 +133,10 @@ def regret_ratio(regret: Any, base: Any) -> Measurement:
 
 
 def repeats_needed(reserve: Measurement) -> int | None:
-    """Return about how many repeats decide a test whose interval contains 0; None with one repeat or a mean of 0.
+    """Return the approximate number of repeats that would decide a test whose interval contains 0.
 
     The margin shrinks with the square root of the number of repeats. The estimate assumes that mean and standard
-    deviation stay the same.
+    deviation stay the same. None with one repeat or a mean of 0.
     """
     if math.isnan(reserve.margin) or reserve.mean == 0.0:
         return None

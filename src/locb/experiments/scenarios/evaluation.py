@@ -4,8 +4,9 @@ The position in ``EVALUATION_KINDS`` determines the random seeds of a scenario. 
 others keep their random seeds. Settings that are not listed are the defaults of :class:`locb.Synthetic`, or those of
 :class:`locb.Categorical` with the key ``categories``.
 
-The kinds after ``drift-users`` were written before the constants of the present model of ELOC were set. Results of
-evaluation scenarios are never used to set constants.
+All kinds were written before the constants of the present ELOC (ELOC 2, docs/decisions/0018) were set. Those from
+``bernoulli-100`` to ``drift-users`` had already been used to evaluate the first version of ELOC; those from ``one-hot``
+to the end of the list were new. Results of evaluation scenarios are never used to set constants.
 """
 
 from __future__ import annotations

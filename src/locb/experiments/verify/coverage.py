@@ -132,8 +132,8 @@ def summarize(outcomes: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTa
     )
     note = (
         f"δ = {DELTA:g}, arms chosen by LOCB. The error of a user is the distance between the preference vector and "
-        "its estimate. An environment is covered if no error exceeds its bound in any round. Largest error in radii: the "
-        "largest ratio of an error to its bound, over the users and rounds of an environment. Reward interval: the "
+        "its estimate. An environment is covered if no error exceeds its bound in any round. Largest error in radii: "
+        "the largest ratio of an error to its bound, over the users and rounds of an environment. Reward interval: the "
         "error is that of the expected reward, for all possible contexts."
     )
     return [ResultTable("coverage", SECTION, "Coverage of the four radii and of reward intervals", rows, note)], claims

@@ -1,4 +1,4 @@
-"""ELOC's neighbourhoods: the users' weights, the pooled sums, the centres, and seeds that move or rest.
+"""ELOC's neighbourhoods: the users' weights, the pooled sums, the centres, and seeds that move or become inactive.
 
 Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``.
 """
@@ -164,7 +164,7 @@ def update_centres(state: ELOCState, scratch: ELOCScratch) -> None:
 
 @inline
 def list_components(state: ELOCState) -> None:
-    """Recompute ``components``: the neighbourhoods of the seeds that do not rest, everyone and the population."""
+    """Recompute ``components``: the neighbourhoods of the active seeds, everyone and the population."""
     components, n_seeds = state.components, state.seeds.size
     count = 0
     for s in range(n_seeds + 2):
@@ -178,7 +178,7 @@ def list_components(state: ELOCState) -> None:
 
 @inline
 def find_free_seed(state: ELOCState, d: int) -> int:
-    """Return the first seed that rests, otherwise the redundant seed whose user has the fewest rounds, otherwise −1.
+    """Return the first inactive seed, otherwise the redundant seed whose user has the fewest rounds, otherwise −1.
 
     A seed is redundant if the distance of its centre to that of another seed is below REDUNDANT_DISTANCE standard
     deviations of users around a centre. Of seeds with equally few rounds, the first is returned.
@@ -252,7 +252,7 @@ def find_twin(state: ELOCState, i: int, scratch: ELOCScratch) -> int:
 
 @no_alloc
 def merge_neighbourhoods(state: ELOCState, s: int, r: int, scratch: ELOCScratch) -> None:
-    """Add the weights of all users in neighbourhood s to those in neighbourhood r, and let seed s rest."""
+    """Add the weights of all users in neighbourhood s to those in neighbourhood r, and make seed s inactive."""
     ids, weights, contributors = state.user_neighbourhoods, state.weights, state.contributors
     merged, kept = state.neighbourhood_ids[s], state.neighbourhood_ids[r]
     for column in range(2):

@@ -57,9 +57,10 @@ def update_covariance(rows: Floats, x: Floats, noise: float, square: Floats) -> 
 def recompute_covariance(
     sums: Floats, i: int, noise: float, population: Floats, rows: Floats, square: Floats, workspace: Floats
 ) -> None:
-    """Compute V from the sums of user i, for the parameter ``memory``: decay is not a rank-one update.
+    """Compute V from the sums of user i.
 
-    Writes V to the lower half of ``square``.
+    Used if ``memory`` is set, because the decay of earlier observations is not a rank-one update. Writes V to the lower
+    half of ``square``.
     """
     d = workspace.shape[0]
     for q in range(rows.shape[1]):

@@ -71,7 +71,7 @@ ROBUST_ROUNDS, LIMIT_INTERVAL = 64, 16  # a limit is chosen after every 16 resid
 MIN_INSIDE = 0.5  # smallest share of residuals below a limit
 MAX_VARIANCE_RATIO = 0.85  # a limit must reduce the variance to this share
 BIAS_WEIGHT = 400.0  # weight of the squared bias of a limit, relative to its variance
-# Seeds that move to another user, or rest because their neighbourhood was merged with its twin.
+# Seeds that move to another user, or become inactive because their neighbourhood was merged with its twin.
 UNEXPLAINED_RESPONSIBILITY = 0.5  # no neighbourhood explains a user if the population's responsibility is above this
 RESEED_ROUNDS = 16  # a user is tested after this many rounds of the user, and again each time the number doubles
 MERGE_INTERVAL = 8  # twins are looked for in every eighth round of a seed user, from RESEED_ROUNDS on
@@ -111,15 +111,15 @@ class ELOCState(NamedTuple):
     evidence_gaps: Floats  # (N,) log evidence of the population minus that of everyone, in the user's last round
     served: Ints  # (N,) m: rounds per user
     seed_of: Ints  # (N,) index of each user among the seed users; −1 for a user who is not a seed user
-    seeds: Ints  # (K,) the seed users; −1 for a seed that rests: its neighbourhood does not exist
-    neighbourhood_ids: Ints  # (K,) id of neighbourhood s: initially s, plus K each time seed s moves or rests
+    seeds: Ints  # (K,) the seed users; −1 for an inactive seed: its neighbourhood does not exist
+    neighbourhood_ids: Ints  # (K,) id of neighbourhood s: initially s, plus K when seed s moves or becomes inactive
     pooled_sums: Floats  # (K + 1, d + p) c and A of each neighbourhood; in the last row those of everyone, with q = 1
     centres: Floats  # (K + 1, d + p) μ, and μ μᵀ with off-diagonal terms doubled; the last row is everyone
     centre_posteriors: Floats  # (K + 1, d + p) μ, and its covariance C = σ² (A + σ² Σ⁻¹)⁻¹
     trace_change: Floats  # (K + 1,) change of tr A since the centre was last computed
     variance_levels: Ints  # (K + 1,) log of each component's prior variance, in steps of VARIANCE_STEP
     population: Floats  # (4, d + p) (μ_0, Σ_0); (Σ⁻¹μ_0, Σ⁻¹); sum of centre terms; (tr Σ⁻¹C_0, Σ⁻¹C_0Σ⁻¹)
-    prior_weights: Floats  # (K + 2,) π of the neighbourhoods, everyone, the population; 0 if the seed rests
+    prior_weights: Floats  # (K + 2,) π of the neighbourhoods, everyone, the population; 0 if the seed is inactive
     learned_scalars: Floats  # (6,) log weights of everyone, the population, the mixture; σ²; log det Σ; Σ evidence_gaps
     context_sum: Floats  # (d,) sum of the contexts of the rounds in which the scale was estimated
     reward_stats: Floats  # (12,) statistics of rewards; the entries are listed above

@@ -1,1 +1,1 @@
-"""Groups of like-minded users in a log: sums per user in one pass, groups with probabilities, and certificates."""
+"""Groups of users with similar preferences in a log: sums per user, membership probabilities and certificates."""

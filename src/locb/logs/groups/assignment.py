@@ -127,11 +127,12 @@ def _symmetric_positions(dim: int) -> Ints:
 
 
 def assign_certified(estimates: Estimates, gamma: float, max_groups: int, delta: float) -> Assignment:
-    """Build groups whose width is at most gamma with probability 1 − δ, by local clustering around seed users.
+    """Build groups in which the distance between any two members is at most gamma, by local clustering.
 
-    The seed is the user without a group whose radius is smallest. Its group has the users without a group for whom
-    ‖θ̂_i − θ̂_s‖ + B_i ≤ γ / 2. By the triangle inequality, any two of them are at most γ apart. Users with a
-    radius above γ / 2 cannot be in any group: there is not enough data to tell.
+    The bound holds for all groups with a probability of at least 1 − δ. The seed is the user without a group whose
+    radius is smallest. Its group has the users without a group for whom ‖θ̂_i − θ̂_s‖ + B_i ≤ γ / 2. By the triangle
+    inequality, any two of them are at most γ apart if their radii hold. Users with a radius above γ / 2 cannot be in
+    any group: there is not enough data to tell.
     """
     theta, radii = estimates.theta, estimates.radii
     labels = np.full(len(radii), UNKNOWN, np.int64)

@@ -1,4 +1,4 @@
-"""Groups of like-minded users in a log: ``find_groups``."""
+"""Groups of users with similar preferences in a log: ``find_groups``."""
 
 from __future__ import annotations
 
@@ -101,7 +101,10 @@ def find_groups(
     format: str = "auto",  # noqa: A002 - as in Log.read
     **options: Any,
 ) -> UserGroups:
-    """Find groups of like-minded users in a log. The rows of the log are read once, in batches.
+    """Find groups of users with similar preferences in a log, with membership probabilities.
+
+    Rows are read once, in batches. If features are arms or text, these columns are read a second time, beforehand, to
+    collect their values.
 
     Parameters
     ----------
@@ -110,8 +113,8 @@ def find_groups(
         in batches, so that a log may be larger than the memory.
     method : {"eloc", "locb", "off-club"}, default "eloc"
         "eloc": groups with probabilities, by how well each group explains the rows of a user. "locb": local clustering
-        with the ``ellipsoid`` radius; with probability 1 − delta, no group is wider than ``gamma``. "off-club":
-        connected components of users whose confidence regions overlap.
+        with the ``ellipsoid`` radius; with a probability of at least 1 − delta, the distance between any two members of
+        a group is at most ``gamma``. "off-club": connected components of users whose confidence regions overlap.
     gamma : float, optional
         Intended largest distance between two users of a group. By default, "eloc" chooses it; "locb" requires it.
     max_groups : int, default 50
@@ -121,8 +124,9 @@ def find_groups(
     alpha : float, default 1.0
         "off-club": factor of the radii.
     sigma, delta, norm_bound : float, optional
-        Certificates: scale of the noise (by default, half of the range of the rewards), probability that a certificate
-        is too small, and largest norm of a preference vector (by default 1, or more if the estimates require it).
+        Certificates: scale of the noise (by default, half of the range of the rewards), maximum probability that any
+        certificate is too small, and assumed upper bound on the norm of a preference vector (by default 1, or more if
+        the estimates require it).
     replicates : int, default 20
         Bootstrap samples for the stability of the groups; 0 omits it.
     batch_rows : int, default 500,000

@@ -17,7 +17,7 @@ IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH = "in a group", "no group fits", "not enough
 
 @dataclass(frozen=True, repr=False)
 class UserGroups:
-    """Groups of like-minded users in a log. Tables are Polars data frames.
+    """Groups of users with similar preferences in a log. Tables are Polars data frames.
 
     Attributes
     ----------

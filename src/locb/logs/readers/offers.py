@@ -84,7 +84,10 @@ class OfferBuilder:
         if row is None:
             vector = named_features(features, self.dim)
             if self._features and len(vector) != len(self._features[0]):
-                raise ValueError(f"an arm has {len(vector)} features, others have {len(self._features[0])}")
+                raise ValueError(
+                    f"an arm has {len(vector)} features, but the first arm of the log has {len(self._features[0])}; "
+                    "all arms must have the same number of features"
+                )
             if not vector:
                 raise ValueError("an arm has no features")
             row = self._rows[key] = len(self._features)

@@ -48,7 +48,11 @@ def read_open_bandit(files: list[Path], options: OpenBanditOptions) -> Log:
     users = [name for name in names if name.startswith(USER_PREFIX)]
     needed = ["timestamp", "item_id", "position", "click", "propensity_score", *users]
     rows = frame.select(name for name in needed if name in names).collect()
-    notes = ["all positions are used, although the position influences the clicks; set position to use one"]
+    note = (
+        "rows of all three positions are used, although the position influences the clicks; to use one position, set "
+        "position (--position) to 1, 2 or 3"
+    )
+    notes = [note]
     if options.position is not None:
         position = check_int("position", options.position, 1)
         before = rows.height

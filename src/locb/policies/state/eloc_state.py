@@ -121,7 +121,7 @@ def find_duplicates(state: ELOCState, dim: int) -> Ints:
     Seeds that are alike have neighbourhoods with nearly the same centre. Two neighbourhoods differ by the mean of
     ((μ_s − μ_r)ᵀx)² over the contexts x so far, relative to the expected difference of two users, which is
     2 tr(Σ_0 xxᵀ). In the order of decreasing tr A, each neighbourhood is a duplicate of the most similar one before it
-    that is no duplicate, if they differ by less than MAX_DUPLICATE_DIFFERENCE. Seeds that rest have no duplicates.
+    that is no duplicate, if they differ by less than MAX_DUPLICATE_DIFFERENCE. Inactive seeds have no duplicates.
     """
     n_seeds = len(state.seeds)
     centres, contexts = state.centres[:n_seeds, :dim], unpack_symmetric(state.pooled_sums[-1:, dim:], dim)[0]

@@ -162,7 +162,8 @@
     const options = (rows, label, summary, name) => ({ rows: { users: rows }, label, summary, name });
     const sizes = tableRows().map(({ users }) => String(users));
     await ui.drawChart(byId("map-true"), data.map_spec, options(trueRows(), "Users by true cluster",
-      `${map.n_clusters} true clusters of ${report.joinNames(sizes)} users.`, "true-clusters"));
+      `${map.n_clusters} true ${map.n_clusters === 1 ? "cluster" : "clusters"} of ${report.joinNames(sizes)} users.`,
+      "true-clusters"));
     foundChart = await ui.drawChart(byId("map-found"), data.map_spec,
       options(foundRows(), ...foundTexts(), "found-clusters"));
   }

@@ -1,4 +1,4 @@
-"""Charts of groups of like-minded users: map, what members like, and the choice of gamma."""
+"""Charts of groups of users with similar preferences: map, what members like, and the choice of gamma."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTML page of groups of like-minded users in a log."""
+"""HTML page of groups of users with similar preferences in a log."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from locb.report.tables.groups_table import (
 MAP_USERS = 1500  # users on the map
 CHART_GROUPS, CHART_FEATURES = 20, 30  # groups and features in the chart of what members like
 GROUP_NOTE = (
-    "Groups are numbered by size, the largest is 0. Certificate: no two members are further apart than this, with "
-    "probability 1 − delta for all groups together; not informative: the rows of the members do not give a bound below "
-    "twice norm_bound. Core: the half of the members about whom most is known. Stability: mean Jaccard similarity with "
-    "the best-fitting group in bootstrap samples of users; 1 means that the group is always found again."
+    "Groups are numbered by size, the largest is 0. Certificate: upper bound on the distance between any two members. "
+    "The bounds of all groups are valid with a probability of at least 1 − delta. Not informative: the rows of the "
+    "members do not give a bound below twice norm_bound. Core: the half of the members with the smallest confidence "
+    "radii. Stability: mean Jaccard similarity with the best-fitting group in bootstrap samples of users; 1 means that "
+    "the group is always found again."
 )
 LIKES_NOTE = (
     "Effect of a feature on the reward, in the units of the log. If each feature is one arm, it is the mean reward of "
@@ -68,7 +69,7 @@ def render_groups_page(found: UserGroups) -> str:
     body.append(render_settings(found.settings))
     data = {"charts": charts, "tables": tables}
     subtitle = f"method {found.settings['method']}"
-    return render_document("Groups of like-minded users", subtitle, "".join(body), data, ["findings.js"])
+    return render_document("Groups of users with similar preferences", subtitle, "".join(body), data, ["findings.js"])
 
 
 def _card(title: str, content: str, note: str = "") -> str:

@@ -102,29 +102,29 @@ def _render_summary(claims: dict[str, list[dict[str, str]]]) -> list[str]:
         count = Counter(combined.values())
         lines += [f"**{name}**: {count[HOLDS]} of {len(combined)} claims hold.", ""]
         for verdict, heading in SUMMARY_HEADINGS.items():
-            details: dict[tuple[str, str, str], list[str]] = {}
+            details: dict[tuple[str, str, str], list[dict[str, str]]] = {}
             for row in rows:
                 key = (row["section"], row["family"], row["claim"])
                 if (NOT_COUNTED if row["verdict"] == NOT_COUNTED else combined[key]) == verdict:
-                    details.setdefault(key, []).append(_format_detail(row, verdict))
+                    details.setdefault(key, []).append(row)
             if details:
                 lines.append(f"- {heading}:")
-                lines += [f"  - {statement}{_join_details(texts)}" for (*_, statement), texts in details.items()]
+                for (*_, statement), variants in details.items():
+                    differ = any(row["verdict"] != verdict for row in variants)
+                    sentences = [statement, *(_format_detail(row, with_verdict=differ) for row in variants)]
+                    lines.append(f"  - {' '.join(text for text in sentences if text)}")
         lines.append("")
     return lines[:-1]
 
 
-def _format_detail(row: dict[str, str], verdict: str) -> str:
-    """Return the setting of a claim without its data set, its verdict if it differs, and its explanation."""
+def _format_detail(row: dict[str, str], *, with_verdict: bool) -> str:
+    """Return sentences about a claim: its setting without the data set, its verdict, and its explanation."""
     setting = row["data"] if row["section"] in SECTIONS_WITHOUT_DATA_SET else row["data"].partition(", ")[2]
-    other = row["verdict"] if row["verdict"] != verdict else ""
+    verdict = row["verdict"] if with_verdict else ""
+    if setting:
+        verdict = f"Setting: {setting} ({verdict})" if verdict else f"Setting: {setting}"
     explanation = row["explanation"] if row["verdict"] != HOLDS else ""
-    return ": ".join(text for text in (setting, other, explanation) if text)
-
-
-def _join_details(texts: list[str]) -> str:
-    joined = "; ".join(text.rstrip(".") for text in texts if text)
-    return f" ({joined})" if joined else ""
+    return " ".join(f"{text.removesuffix('.')}." for text in (verdict, explanation) if text)
 
 
 def _read_csv(path: Path) -> list[dict[str, str]]:

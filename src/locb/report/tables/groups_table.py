@@ -1,4 +1,4 @@
-"""Tables of groups of like-minded users, for terminals and HTML pages."""
+"""Tables of groups of users with similar preferences, for terminals and HTML pages."""
 
 from __future__ import annotations
 

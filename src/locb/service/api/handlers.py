@@ -181,7 +181,9 @@ async def health(app: AppContext) -> Response:
     service = app.service
     committer = service.committer
     # Without the reason, which can contain the address of the database. The route needs no token.
-    unavailable = "the store cannot be written; GET /v1/status and the log of the service have the reason"
+    unavailable = (
+        "the store cannot be written; GET /v1/status and the messages on standard error of the service have the reason"
+    )
     response = Health(
         "ok" if committer.store_error is None else "unavailable",
         service.model.policy,

@@ -36,7 +36,8 @@ class RecommendCommand:
             failed.
         """
         if stored is None:
-            return errors.internal(f"the first request for decision {decision_id!r} failed; see the log of the service")
+            failed = f"the first request for decision {decision_id!r} failed"
+            return errors.internal(f"{failed}; see the messages on standard error of the service")
         if not stored[0]:
             return errors.payload_dropped(decision_id)
         if stored[0] != self.parsed.packed:

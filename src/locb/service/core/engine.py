@@ -210,7 +210,7 @@ class Engine:
                 return [self._explain([index], [own])[0] for index, own in zip(indices, commands, strict=True)]
             _log.exception("the policy failed to recommend", extra={"request_id": commands[0].request_id})
             cause = f"the policy failed to recommend: {type(error).__name__}"
-            return [errors.internal(f"{cause}; see the log of the service")]
+            return [errors.internal(f"{cause}; see the messages on standard error of the service")]
 
     def _add_decision(
         self, batch: Batch, decision_id: str, command: RecommendCommand, user_index: int, explanation: Explanation

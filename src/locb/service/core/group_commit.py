@@ -287,7 +287,7 @@ class GroupCommitter:
             raise FencedError(f"the log ends at event {seq} instead of {self.engine.seq}: another process wrote to it")
         if batch.last_seq > self.engine.seq:
             return bool(seq == batch.last_seq)
-        found = await self._find(list(batch.activated))  # activations are no events
+        found = await self._find(list(batch.activated))  # activations are not events
         return bool(found) and all(row.decision.active_at is not None for row in found)
 
     def to_problem(self, error: Exception, request_ids: Sequence[str | None] = ()) -> ProblemError:

@@ -77,7 +77,8 @@ function summarizeFinal(returned, forming, maxDistance) {
     + "only users who arrive later; a forming group can still change. The certificate is an upper bound on the "
     + "distance between the preferences of any two members, with a probability of at least 1 − delta, which is 0.9 by "
     + `default. A bound of ${maxDistance} or more is not informative: users whose preferences have a norm of at most `
-    + `${maxDistance / 2} cannot be farther apart. “≤” marks the larger bound of a group of more than 300 users.`;
+    + `${maxDistance / 2} cannot be farther apart. “≤” marks a less tight bound, `
+    + "which is used for groups of more than 300 users.";
 }
 
 export class GroupsPanel {

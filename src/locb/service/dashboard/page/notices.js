@@ -33,8 +33,9 @@ export function statusNotices(status) {
     notices.push(["info", "No rewards yet. Send rewards to POST /v1/reward. The service learns only from rewards."]);
   }
   if (snapshot === null && store.position > 200000) {
-    notices.push(["warn", "There is no snapshot. The next startup replays the whole log, which can take a long time. "
-      + "See the log of the service for the reason, or set a smaller --snapshot-every."]);
+    notices.push(["warn", "There is no snapshot. The next startup replays all events, which can take a long time. "
+      + "The messages on the standard error of the service may state why no snapshot was written. You can also set a "
+      + "smaller --snapshot-every."]);
   }
   return notices;
 }

@@ -77,8 +77,8 @@ export function formatMembership({ served, clusters, no_cluster_probability: alo
   if (alone === null) return null;
   const [best] = mergeGroups(clusters);
   if (!served) return ["unknown", "no rewards yet"];
-  const unlikely = "no group has a probability of 50% or more.";
-  const none = `No group: ${formatPercent(alone)}.`;
+  const unlikely = "No group has a probability of 50% or more.";
+  const none = `Probability that the user is in no group: ${formatPercent(alone)}.`;
   if (!best) return ["unknown", `${unlikely} ${none}`];
   const probability = formatPercent(best.probability);
   const group = best.seed === null ? `the group “${groupName(null)}”` : `the group of ${best.seed}`;
@@ -86,8 +86,8 @@ export function formatMembership({ served, clusters, no_cluster_probability: alo
   if (best.probability < MIN_LIKELY) {
     return ["unknown", `${unlikely} Most probable: ${group} (${probability}). ${none}`];
   }
-  if (best.seed === null || best.probability >= SURE) return [groupName(best.seed), sentence];
-  return [`${best.seed}?`, `probably ${sentence}`];
+  const isSure = best.seed === null || best.probability >= SURE;
+  return [isSure ? groupName(best.seed) : `${best.seed}?`, sentence];
 }
 
 /* Returns a number of bytes as text, in bytes, kB (1,000 bytes), MB, GB or TB. */

@@ -73,8 +73,9 @@ export class StatusPanel {
     this.setCard("Pending rewards", formatCount(status.pending_rewards),
       "decisions of the last 24 hours without a reward or default reward");
     if (status.sure_users !== null) {
-      this.setCard("Users with a sure group", formatPercent(status.sure_users / Math.max(status.rewarded_users, 1)),
-        `${formatCount(status.sure_users)} users belong to a group with a probability of at least 90%`, "groups");
+      this.setCard("Users with a group probability of at least 90%",
+        formatPercent(status.sure_users / Math.max(status.rewarded_users, 1)),
+        `${formatCount(status.sure_users)} of ${plural(status.rewarded_users, "user")} with rewards`, "groups");
     } else {
       this.setCard("Final groups", formatCount(clusters.returned),
         `${formatCount(clusters.forming)} forming (can still change)`, "groups");
@@ -87,7 +88,7 @@ export class StatusPanel {
     const pairs = [
       ["Store", `${STORES[store.kind] ?? store.kind}${size}, ${plural(store.position, "event")}`],
       ["Queue", store.error ?? `${plural(store.queued_requests, "request")} waiting`],
-      ["Snapshot", snapshot === null ? "none yet: the next startup replays the whole log" : formatSnapshot(snapshot)],
+      ["Snapshot", snapshot === null ? "none yet: the next startup replays all events" : formatSnapshot(snapshot)],
     ];
     const key = JSON.stringify(pairs);
     if (key === this.shownStore) return;

@@ -49,7 +49,8 @@ const DECISION_COLUMNS = [
     show: (row) => (row.reward === null ? "–" : formatNumber(row.reward, 2)) },
   { name: "score", title: "Score", number: true, value: (row) => row.response.ranking[0]?.score,
     show: (row) => formatNumber(row.response.ranking[0]?.score) },
-  { name: "second", title: "Second best", sort: false, show: secondBest },
+  { name: "second", title: "Second best", sort: false, show: secondBest,
+    hint: "Second arm of the ranking, and its score minus the score of the recommended arm" },
   { name: "sources", title: "Evidence", sort: false, show: ({ response: { explanation } }) =>
     create("span", { className: "sources small" }, formatSources(explanation?.sources ?? []) || "–",
       explanation?.screened ? create("span", { className: "block" }, SCREENED) : null) },
@@ -112,7 +113,7 @@ export class UserPanel {
     if (problem.status !== 404 && problem.type !== "dot-segment") return false;
     byId("user").hidden = true;
     setContent(byId("user-message"), problem.status !== 404 ? problem.message
-      : `Unknown user “${this.user}”. Enter the exact id: upper and lower case differ, and spaces count.`);
+      : `Unknown user “${this.user}”. Ids are case-sensitive, and spaces are significant.`);
     return true;
   }
 
