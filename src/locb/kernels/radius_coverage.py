@@ -28,6 +28,17 @@ def largest_reward_error(estimates: Floats, noise_sums: Floats, theta: Floats, i
     return math.sqrt(max(total, 0.0))
 
 
+@inline
+def largest_diagonal(estimates: Floats, i: int, d: int) -> float:
+    """Return the largest diagonal element of A⁻¹ of user i."""
+    largest = 0.0
+    q = d
+    for row in range(d, 0, -1):
+        largest = max(largest, estimates[i, q])
+        q += row
+    return largest
+
+
 @entry_point
 def measure_coverage(
     estimates: Floats,
@@ -82,11 +93,7 @@ def measure_coverage(
                 worst[kind] = max(worst[kind], error / (scale * width))
         # The largest diagonal element of A⁻¹ is a lower bound of its largest eigenvalue. In most rounds this bound
         # suffices to exclude a new maximum, and the eigenvalue is not computed.
-        lower_bound = 0.0
-        q = d
-        for row in range(d, 0, -1):
-            lower_bound = max(lower_bound, estimates[i, q])
-            q += row
+        lower_bound = largest_diagonal(estimates, i, d)
         sigma = sigmas[ELLIPSOID]
         if (
             error / radius_width(ELLIPSOID, 0, n_users, d, sigma, delta, 0.0, log_det[i], lower_bound)
