@@ -95,10 +95,8 @@ def measure_coverage(
         # suffices to exclude a new maximum, and the eigenvalue is not computed.
         lower_bound = largest_diagonal(estimates, i, d)
         sigma = sigmas[ELLIPSOID]
-        if (
-            error / radius_width(ELLIPSOID, 0, n_users, d, sigma, delta, 0.0, log_det[i], lower_bound)
-            > worst[ELLIPSOID]
-        ):
+        least = radius_width(ELLIPSOID, 0, n_users, d, sigma, delta, 0.0, log_det[i], lower_bound)
+        if error / least > worst[ELLIPSOID]:
             largest = largest_eigenvalue(estimates, i, workspace)
             width = radius_width(ELLIPSOID, 0, n_users, d, sigma, delta, 0.0, log_det[i], largest)
             worst[ELLIPSOID] = max(worst[ELLIPSOID], error / width)
