@@ -4,8 +4,12 @@ Numba converts each array of an argument in every call, which takes 3 µs for a 
 state, the scratch and a *table*: one array with a header, followed by the address and the shape of every array. A
 compiled call receives the address of the table, and builds the arrays from it.
 
-A kernel that is called by handles has the functions ``run_rounds`` and ``allocate_scratch``. The handle compiles ``run_rounds`` once per policy and type of state. The functions ``recommend`` and
-``update`` below serve all policies. With ``NUMBA_DISABLE_JIT=1``, ``Handle.run`` calls ``run_rounds`` directly.
+A kernel that is called by handles has two functions. ``allocate_scratch(state, n_arms, dim)`` returns new work arrays.
+``run_rounds(state, scratch, steps, users, contexts, rewards, chosen)`` runs T rounds. If ``steps`` contains ``CHOOSE``,
+it writes the index of an arm to ``chosen``, or −1 if all scores are NaN. If ``steps`` contains ``LEARN``, it learns the
+reward of the arm in ``chosen``. The shapes are (T,), (T, k, d), (T, k) and (T,). ``run_rounds`` is compiled once per
+type of the state; ``recommend`` and ``update`` in this module call it, and serve all policies. With
+``NUMBA_DISABLE_JIT=1``, ``Handle.run`` calls ``run_rounds`` directly.
 """
 
 import ctypes
@@ -17,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]  # has no type hints
-from numba import carray, config, types, typeof
+from numba import config, typeof, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
@@ -36,40 +40,45 @@ HEADER = 7
 FAILED, NO_HANDLE = -1, -2
 LEARNED = 0
 _WORD = ir.IntType(64)
+# Functions of Numba without type hints, or with type hints that do not match their use.
+_intrinsic: Any = intrinsic
+_populate_array: Any = populate_array
+_type_of: Any = typeof
+_unpack_tuple: Any = cgutils.unpack_tuple
 
 
-@intrinsic  # type: ignore[misc]  # numba.extending has no type hints
-def _as_array(context: Any, address: Any, dtype: Any, shape: Any) -> Any:
+@_intrinsic  # type: ignore[untyped-decorator]
+def _as_array(_typing: Any, address: Any, dtype: Any, shape: Any) -> Any:
     """Return the array of a shape at an address."""
     result = types.Array(dtype.dtype, len(shape), "C")
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        extents = cgutils.unpack_tuple(builder, arguments[2])
+    def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        extents = _unpack_tuple(builder, arguments[2])
         return _build_array(context, builder, result, arguments[0], extents)
 
     return result(address, dtype, shape), build
 
 
-@intrinsic  # type: ignore[misc]
-def _address_of(context: Any, array: Any) -> Any:
+@_intrinsic  # type: ignore[untyped-decorator]
+def _address_of(_typing: Any, array: Any) -> Any:
     """Return the address of the first number of an array."""
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        data = context.make_array(array)(context, builder, arguments[0]).data
         return builder.ptrtoint(data, _WORD)
 
     return types.int64(array), build
 
 
-@intrinsic  # type: ignore[misc]
-def _call(context: Any, function: Any, table: Any, steps: Any, count: Any, users: Any, x: Any, r: Any, arms: Any) -> Any:
-    """Call the compiled function at an address."""
+@_intrinsic  # type: ignore[untyped-decorator]
+def _call(_typing: Any, function: Any, arguments: Any) -> Any:
+    """Call the compiled ``rounds`` (see ``_compile_rounds``) at an address with a tuple of its seven arguments."""
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(_WORD, [_WORD] * 7)
-        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+    def build(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        kind = ir.FunctionType(_WORD, [_WORD] * len(arguments))
+        return builder.call(builder.inttoptr(values[0], kind.as_pointer()), _unpack_tuple(builder, values[1]))
 
-    return types.int64(*[types.int64] * 8), build
+    return types.int64(function, arguments), build
 
 
 def _build_array(context: Any, builder: Any, array_type: Any, address: Any, shape: Any) -> Any:
@@ -80,21 +89,21 @@ def _build_array(context: Any, builder: Any, array_type: Any, address: Any, shap
     for extent in shape[:0:-1]:
         strides.insert(0, builder.mul(strides[0], extent))
     data = builder.inttoptr(address, context.get_data_type(array_type.dtype).as_pointer())
-    populate_array(array, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
+    _populate_array(array, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
     return array._getvalue()
 
 
 def _unpacker(structure: Any) -> Any:
     """Return a compiled function that builds nested tuples of arrays of the Numba type ``structure`` from a table."""
 
-    @intrinsic  # type: ignore[misc]
-    def unpack(context: Any, table: Any) -> Any:
-        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    @_intrinsic  # type: ignore[untyped-decorator]
+    def unpack(_typing: Any, _table: Any) -> Any:
+        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             words = builder.inttoptr(arguments[0], _WORD.as_pointer())
             position = iter(range(HEADER, 1 << 30))
 
             def load() -> Any:
-                return builder.load(cgutils.gep_inbounds(builder, words, next(position)))
+                return builder.load(builder.gep(words, [_WORD(next(position))]))
 
             def build_value(part: Any) -> Any:
                 if isinstance(part, types.Array):
@@ -120,7 +129,7 @@ def _arrays(values: Any) -> Iterator[Any]:
 def _share(new: Any, old: Any) -> Any:
     """Return ``new``, but with each array of ``old`` that has the same shape.
 
-    Then handles for different numbers of arms share the scratch of each user's components, as the rounds of ``play`` do.
+    Then calls with different numbers of arms share these arrays, as the rounds of ``play`` do.
     """
     if not isinstance(new, tuple):
         return old if new.shape == old.shape else new
@@ -138,8 +147,9 @@ def recommend(table: int, user: int, contexts: Floats) -> int:
     if not is_valid(_as_array(address, np.float64, (n_arms * dim,))):
         return FAILED
     header[USER] = user
-    _call(header[FUNCTION], table, CHOOSE, 1, table + 8 * USER, address, 0, table + 8 * ARM)
-    return header[ARM]
+    _call(header[FUNCTION], (table, CHOOSE, 1, table + 8 * USER, address, 0, table + 8 * ARM))
+    arm: int = header[ARM]
+    return arm
 
 
 def update(table: int, user: int, x: Floats, reward: float) -> int:
@@ -152,7 +162,7 @@ def update(table: int, user: int, x: Floats, reward: float) -> int:
     if not abs(reward) <= floats[MAX_REWARD] or not is_valid(x):
         return FAILED
     header[USER], header[ARM], floats[REWARD] = user, 0, reward
-    _call(header[FUNCTION], table, LEARN, 1, table + 8 * USER, address, table + 8 * REWARD, table + 8 * ARM)
+    _call(header[FUNCTION], (table, LEARN, 1, table + 8 * USER, address, table + 8 * REWARD, table + 8 * ARM))
     return LEARNED
 
 
@@ -219,9 +229,9 @@ class Handle:
     ) -> None:
         self._kernel, self.state = kernel, state
         scratch = plain(kernel.allocate_scratch)(state, n_arms, dim)
-        self.scratch = scratch if other is None else _share(scratch, other.scratch)
+        self.scratch: Any = scratch if other is None else _share(scratch, other.scratch)
         self.address, self.recommend, self.update = 0, _no_call, _no_call
-        if config.DISABLE_JIT:
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set when Numba is imported
             return
         words = [0] * HEADER
         for array in _arrays((state, self.scratch)):
@@ -229,7 +239,7 @@ class Handle:
                 raise ValueError(f"the arrays of a state must be C-contiguous, but one has strides {array.strides}")
             words += [array.ctypes.data, *array.shape]
         self._table = np.array(words)
-        function = _compile_rounds(kernel.run_rounds, typeof((state, self.scratch)))
+        function = _compile_rounds(kernel.run_rounds, _type_of((state, self.scratch)))
         self._table[[FUNCTION, N_ARMS, DIM]] = function, n_arms, dim
         self._table.view(np.float64)[MAX_REWARD] = max_reward
         self._function = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 7)(function)
@@ -253,7 +263,7 @@ class Handle:
         self._function(self.address, steps, len(users), *addresses)
 
 
-def _no_call(*arguments: Any) -> int:
+def _no_call(*_arguments: Any) -> int:
     return NO_HANDLE
 
 
@@ -275,19 +285,19 @@ class KernelCalls:
     def __init__(self, kernel: Any, state: Any, dim: int) -> None:
         self._kernel, self._state, self._dim, self.address = kernel, state, dim, 0
 
-    def recommend(self, address: int, user: int, contexts: Floats) -> int:
+    def recommend(self, _address: int, user: int, contexts: Floats) -> int:
         """Return the arm to recommend to a user, ``FAILED`` or ``NO_HANDLE``."""
         if not contexts.flags.carray or contexts.shape[1] != self._dim or len(contexts) == 0:
             return NO_HANDLE
         return int(self._kernel.recommend(self._state, user, contexts))
 
-    def update(self, address: int, user: int, x: Floats, reward: float) -> int:
+    def update(self, _address: int, user: int, x: Floats, reward: float) -> int:
         """Learn the reward of context x. Return ``LEARNED``, ``FAILED`` or ``NO_HANDLE``."""
         if not x.flags.carray or len(x) != self._dim:
             return NO_HANDLE
         return LEARNED if self._kernel.update(self._state, user, x, reward) else FAILED
 
-    def run(self, steps: int, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
+    def run(self, _steps: int, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
         """Choose an arm and learn its reward in each of T rounds."""
         self._kernel.play(self._state, users, contexts, rewards, chosen)
 

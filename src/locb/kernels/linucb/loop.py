@@ -10,7 +10,7 @@ from locb.kernels.common.linear_algebra import rank_one_update
 from locb.kernels.linucb.state import SHARED, TIES, LinUCBScratch, LinUCBState, T
 
 
-def allocate_scratch(state: LinUCBState, n_arms: int, dim: int) -> LinUCBScratch:
+def allocate_scratch(state: LinUCBState, n_arms: int, _dim: int) -> LinUCBScratch:
     """Return new work arrays for rounds with ``n_arms`` arms."""
     columns = state.estimates.shape[1]
     return LinUCBScratch(np.empty((n_arms, columns)), np.empty(n_arms), np.empty(columns))

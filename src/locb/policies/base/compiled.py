@@ -175,7 +175,7 @@ class CompiledPolicy(PersistentPolicy):
         if not low <= reward <= high:
             scale.check(reward)
 
-    def _update_converted(self, user: Any, context: Any, reward: Any) -> float:
+    def _update_converted(self, user: Any, context: Any, reward: float) -> float:
         """Check and convert the arguments of ``update``, and learn. Return the reward as a float."""
         user, context = self._plain_user(user), check_array("context", context, (self._dim,))
         limit = MAX_REWARDS[self._parameters["dtype"]]
