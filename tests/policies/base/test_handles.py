@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import ARMS, DIM, N, contexts, make, make_rounds, state_of
 
 import locb
 from locb.policies.base import compiled
+from policies.helpers import ARMS, DIM, N, contexts, make, make_rounds, state_of
 
 KINDS = ["linucb-ind", "club", "club-random", "sclub", "locb", "locb-pooled", "eloc", "locb-float32", "eloc-float32"]
 
