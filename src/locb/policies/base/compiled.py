@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,10 @@ class CompiledPolicy(PersistentPolicy):
     def _discard_handles(self) -> None:
         self.__dict__.pop("_handle", None)
         self.__dict__.pop("_handles", None)
+
+    def __copy__(self) -> Self:
+        """Return an independent copy. Two policies with the same arrays would disagree about the number of users."""
+        return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes that a copy or pickle contains: all but the handles, which contain addresses."""
