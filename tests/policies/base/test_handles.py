@@ -48,19 +48,25 @@ COPIES: dict[str, Callable[[Any, Path], Any]] = {
 def test_reused_scratch_gives_the_results_of_new_scratch(kind: str) -> None:
     reused, fresh, rounds = make(kind, 100), make(kind, 100), make_rounds(200, seed=2)
     for t in range(len(rounds)):
-        n_arms = 1 + t % ARMS
+        user, offered = int(rounds.users[t]), rounds.contexts[t, : 1 + t % ARMS]
         fresh._discard_handles()
-        user, offered = int(rounds.users[t]), rounds.contexts[t, :n_arms]
         arm = fresh.recommend(user, offered)
-        fresh._discard_handles()
-        fresh.update(user, offered[arm], float(rounds.rewards[t, arm]))
-        assert step(reused, rounds, t, n_arms) == arm
-        if t % 50 == 20:
-            for policy in (reused, fresh):
+        assert reused.recommend(user, offered) == arm
+        for policy in (reused, fresh):  # changes of the state between the two calls
+            if t % 50 == 20:
                 policy.add_users(3)
-        if t % 50 == 40:
-            for policy in (reused, fresh):
+            elif t % 50 == 30:
                 policy.correct(user, offered[arm], float(rounds.rewards[t, arm]), 0.5)
+            elif t % 50 == 40:
+                policy.update(user, offered[0], 1.0)
+            elif t % 50 == 45:
+                policy.learn([user, 0], offered[[0, 0]], [0.0, 1.0])
+        if t % 50 == 48:
+            with pytest.raises(ValueError, match="contexts"):
+                reused.recommend(user, np.full((ARMS, DIM), np.nan))
+        fresh._discard_handles()
+        for policy in (reused, fresh):
+            policy.update(user, offered[arm], float(rounds.rewards[t, arm]))
     assert state_of(reused) == state_of(fresh)
 
 
@@ -128,7 +134,7 @@ def test_contexts_in_any_memory_layout_are_read_correctly() -> None:
     for name, offered in layouts.items():
         plain = np.array(offered, np.float64, order="C")
         plain.flags.writeable = False
-        expected = int(np.argmax(policy.explain(3, plain).scores))
+        expected = policy.explain(3, plain.copy()).arm
         assert policy.recommend(3, offered) == policy.recommend(3, plain) == expected, name
         one, other = copy.deepcopy(policy), copy.deepcopy(policy)
         one.update(3, offered[0], 1.0)

@@ -7,9 +7,11 @@ compiled call receives the address of the table, and builds the arrays from it.
 A kernel that is called by handles has two functions. ``allocate_scratch(state, n_arms, dim)`` returns new work arrays.
 ``run_rounds(state, scratch, steps, users, contexts, rewards, chosen)`` runs T rounds. If ``steps`` contains ``CHOOSE``,
 it writes the index of an arm to ``chosen``, or −1 if all scores are NaN. If ``steps`` contains ``LEARN``, it learns the
-reward of the arm in ``chosen``. The shapes are (T,), (T, k, d), (T, k) and (T,). ``run_rounds`` is compiled once per
-type of the state; ``recommend`` and ``update`` in this module call it, and serve all policies. With
-``NUMBA_DISABLE_JIT=1``, ``Handle.run`` calls ``run_rounds`` directly.
+reward of the arm in ``chosen``. With ``REUSE``, the scratch contains the results of the last ``CHOOSE`` for the user of
+the only round, and the state has not changed since. The shapes are (T,), (T, k, d), (T, k) and (T,).
+
+``run_rounds`` is compiled once per type of the state; ``recommend`` and ``update`` in this module call it, and serve
+all policies. With ``NUMBA_DISABLE_JIT=1``, ``Handle.run`` calls ``run_rounds`` directly.
 """
 
 import ctypes
@@ -30,9 +32,10 @@ from locb.common.arrays import Floats, Ints
 from locb.common.jit import compile_callback, compile_unchecked, plain
 from locb.kernels.common.arm_scoring import is_valid
 
-CHOOSE, LEARN = 1, 2  # bits of the argument ``steps`` of ``run_rounds``
+CHOOSE, LEARN, REUSE = 1, 2, 4  # bits of the argument ``steps`` of ``run_rounds``
 # Entries of the header of a table: address of the compiled ``run_rounds``; number of arms and of features of the
-# scratch; largest absolute reward (float64); and user, chosen arm and reward (float64) of a call for one user.
+# scratch; largest absolute reward (float64); and user, chosen arm and reward (float64) of a call for one user. The user
+# is −1 if the state may have changed since the last call of ``recommend``.
 FUNCTION, N_ARMS, DIM, MAX_REWARD, USER, ARM, REWARD = 0, 1, 2, 3, 4, 5, 6
 HEADER = 7
 # Results of ``recommend`` and ``update`` that are not an arm: no result, because an argument is invalid or all scores
@@ -161,8 +164,10 @@ def update(table: int, user: int, x: Floats, reward: float) -> int:
         return NO_HANDLE
     if not abs(reward) <= floats[MAX_REWARD] or not is_valid(x):
         return FAILED
+    steps = LEARN | REUSE if header[USER] == user else LEARN
     header[USER], header[ARM], floats[REWARD] = user, 0, reward
-    _call(header[FUNCTION], (table, LEARN, 1, table + 8 * USER, address, table + 8 * REWARD, table + 8 * ARM))
+    _call(header[FUNCTION], (table, steps, 1, table + 8 * USER, address, table + 8 * REWARD, table + 8 * ARM))
+    header[USER] = -1
     return LEARNED
 
 
@@ -245,6 +250,7 @@ class Handle:
         self._function = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 7)(function)
         self.address = self._table.ctypes.data
         self.recommend, self.update = _compile_calls()
+        self.forget()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("a handle cannot be copied or pickled: create a new one from the copied state")
@@ -254,11 +260,17 @@ class Handle:
         """Memory of the scratch in bytes."""
         return sum(array.nbytes for array in _arrays(self.scratch))
 
+    def forget(self) -> None:
+        """Compute everything again in the next call, because the state may have changed."""
+        if self.address:
+            self._table[USER] = -1
+
     def run(self, steps: int, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
         """Run T rounds, with the arguments of ``run_rounds``. All arrays are C-contiguous."""
         if self.address == 0:
             self._kernel.run_rounds(self.state, self.scratch, steps, users, contexts, rewards, chosen)
             return
+        self.forget()
         addresses = (array.ctypes.data for array in (users, contexts, rewards, chosen))
         self._function(self.address, steps, len(users), *addresses)
 
@@ -267,7 +279,17 @@ def _no_call(*_arguments: Any) -> int:
     return NO_HANDLE
 
 
-class KernelCalls:
+class NoHandle:
+    """A handle without arrays, which runs nothing."""
+
+    address = 0
+    recommend = update = staticmethod(_no_call)
+
+    def forget(self) -> None:
+        """Do nothing, because no results are kept."""
+
+
+class KernelCalls(NoHandle):
     """Calls of a kernel with the functions ``recommend``, ``update`` and ``play``, in the form of a handle.
 
     Parameters
@@ -280,10 +302,8 @@ class KernelCalls:
         Number of features.
     """
 
-    __slots__ = ("_dim", "_kernel", "_state", "address")
-
     def __init__(self, kernel: Any, state: Any, dim: int) -> None:
-        self._kernel, self._state, self._dim, self.address = kernel, state, dim, 0
+        self._kernel, self._state, self._dim = kernel, state, dim
 
     def recommend(self, _address: int, user: int, contexts: Floats) -> int:
         """Return the arm to recommend to a user, ``FAILED`` or ``NO_HANDLE``."""
@@ -300,10 +320,3 @@ class KernelCalls:
     def run(self, _steps: int, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
         """Choose an arm and learn its reward in each of T rounds."""
         self._kernel.play(self._state, users, contexts, rewards, chosen)
-
-
-class NoHandle:
-    """A handle without arrays, which runs nothing."""
-
-    address = 0
-    recommend = update = staticmethod(_no_call)

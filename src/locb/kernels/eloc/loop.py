@@ -8,7 +8,7 @@ import math
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.common.arm_scoring import expand_contexts, pick_arm, score_arms, screen_arm
-from locb.kernels.common.handles import CHOOSE, LEARN
+from locb.kernels.common.handles import CHOOSE, LEARN, REUSE
 from locb.kernels.eloc.evidence import own_estimate
 from locb.kernels.eloc.neighbourhoods import adapt_seeds, update_centres, update_sums
 from locb.kernels.eloc.population import (
@@ -191,7 +191,8 @@ def run_rounds(
 ) -> None:
     """Run T rounds (see ``locb.kernels.common.handles``)."""
     for t in range(users.size):
-        compute_posterior(state, users[t], is_full_round(state.served[users[t]]), scratch)
+        if not steps & REUSE:
+            compute_posterior(state, users[t], is_full_round(state.served[users[t]]), scratch)
         if steps & CHOOSE:
             chosen[t] = choose(state, users[t], contexts[t], scratch)
         if steps & LEARN:

@@ -36,12 +36,17 @@ class CompiledPolicy(PersistentPolicy):
     """
 
     _kernel: ClassVar[Any]
-    _handle: Handle | KernelCalls | NoHandle = NoHandle()  # the handle of the last call
+    _handle: Handle | NoHandle = NoHandle()  # the handle of the last call
     _handles: dict[int, Handle]  # by number of arms
 
     @property
     def _state(self) -> Any:
-        """The arrays of the policy, a named tuple. Setting it discards all handles, which own the previous arrays."""
+        """The arrays of the policy, a named tuple. Setting it discards all handles, which own the previous arrays.
+
+        Code that changes the arrays must read this attribute after the last call of ``recommend``, because ``update``
+        uses results of ``recommend`` unless the attribute was read in between.
+        """
+        self._handle.forget()
         return self.__dict__["_state"]
 
     @_state.setter
@@ -75,6 +80,7 @@ class CompiledPolicy(PersistentPolicy):
             if handle.scratch_bytes + sum(known.scratch_bytes for known in handles.values()) > MAX_SCRATCH_BYTES:
                 handles.clear()
             handles[n_arms] = handle
+        handle.forget()
         self._handle = handle
         return handle
 
@@ -187,7 +193,7 @@ class CompiledPolicy(PersistentPolicy):
         if type(reward) is not float or not -limit <= reward <= limit:
             reward = check_float("reward", reward, -limit, limit)
         mapped = self._reward_scale.map_one("reward", reward, limit)
-        handle = self._handle_for(1) if isinstance(self._handle, NoHandle) else self._handle
+        handle = self._handle if isinstance(self._handle, Handle) else self._handle_for(1)
         if handle.update(handle.address, user, context, mapped) != LEARNED:
             rewards, chosen = np.array([[mapped]]), np.zeros(1, np.int64)
             handle.run(LEARN, np.array([user]), context[None, None], rewards, chosen)
