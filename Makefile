@@ -51,6 +51,7 @@ lint: $(VENV)/dev  ## run ruff, mypy and import-linter; check for retired words 
 bench: $(VENV)/bench ## run the benchmarks and update the tables of docs/explanation/performance.md
 	@$(CACHED) $(BIN)/python benchmarks/import_time.py
 	@$(CACHED) $(BIN)/python benchmarks/play.py
+	@$(CACHED) $(BIN)/python benchmarks/calls.py
 	@$(CACHED) $(BIN)/python benchmarks/other_libraries.py docs/explanation/performance.md
 	@$(CACHED) $(BIN)/python benchmarks/add_users.py
 	@$(CACHED) $(BIN)/python benchmarks/save_load.py

@@ -13,6 +13,8 @@ All decorators use NumPy's error model (x / 0 is inf), so that no inner loop che
 of a function contains the code of all functions that it calls, so only `entry_point` functions are cached (see
 ``locb.common.kernel_cache``).
 With ``NUMBA_DISABLE_JIT=1`` each decorator returns the function unchanged.
+
+``compile_unchecked`` and ``compile_callback`` compile a function for one signature immediately.
 """
 
 from collections.abc import Callable
@@ -77,3 +79,33 @@ def inline_fastmath(function: F) -> F:
     of zero.
     """
     return cast(F, njit(**_NO_ALLOC_INTERNAL, forceinline=True, fastmath={"reassoc", "contract", "nsz"})(function))
+
+
+def compile_unchecked(function: F, signature: Any) -> F:
+    """Return the compiled code of a function that allocates nothing, for one signature. The code is cached on disk.
+
+    Calls are faster than those of an ``entry_point``, because the types of arguments are not compared with the
+    signature. The caller must check the data type and the number of dimensions of arrays.
+    """
+    return cast(F, _compile(function, signature, _NO_ALLOC)[0].entry_point)
+
+
+def compile_callback(function: Callable[..., int], signature: Any) -> int:
+    """Return the address of a C function: the compiled code of a function that allocates nothing, cached on disk."""
+    result, dispatcher = _compile(function, signature, {**_NO_ALLOC, "no_cfunc_wrapper": False})
+    _callbacks.append(dispatcher)
+    return cast(int, result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
+
+
+_callbacks: list[Any] = []  # so that the code of callbacks is never freed
+
+
+def _compile(function: Callable[..., object], signature: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    dispatcher = njit(**options)(function)
+    dispatcher._cache = KernelCache(function)
+    return dispatcher.get_compile_result(signature), dispatcher
+
+
+def plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function before its compilation."""
+    return cast(Callable[..., Any], getattr(function, "py_func", function))

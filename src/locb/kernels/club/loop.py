@@ -3,11 +3,12 @@
 import math
 
 from locb.common.arrays import Floats, Ints
-from locb.common.jit import entry_point, inline, no_alloc
+from locb.common.jit import inline, no_alloc
 from locb.kernels.club.components import split_component
 from locb.kernels.club.graph import cut_edges
-from locb.kernels.club.state import ALPHA, SCREEN_WIDTH, TIES, CLUBScratch, CLUBState, T, allocate_scratch
-from locb.kernels.common.arm_scoring import apply_screen, expand_contexts, is_valid, pick_arm, score_arms
+from locb.kernels.club.state import ALPHA, SCREEN_WIDTH, TIES, CLUBScratch, CLUBState, T
+from locb.kernels.common.arm_scoring import apply_screen, expand_contexts, pick_arm, score_arms
+from locb.kernels.common.handles import CHOOSE, LEARN
 from locb.kernels.common.linear_algebra import add_observation, rank_one_update
 from locb.kernels.confidence_radii import shrinkage
 
@@ -64,36 +65,19 @@ def learn_round(state: CLUBState, i: int, x: Floats, reward: float, slack: float
         split_component(state, i, n_cut, scratch.workspace)
 
 
-@entry_point
-def recommend(state: CLUBState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
-    if not is_valid(contexts.ravel()):
-        return -1
-    scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
-    return choose(state, user, contexts, scratch)
-
-
-@entry_point
-def update(state: CLUBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
-    if not is_valid(x):
-        return False
-    learn_round(state, user, x, reward, 0.0, allocate_scratch(state, 1, x.size))
-    return True
-
-
 @no_alloc
-def play_rounds(
-    state: CLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: CLUBScratch
+def run_rounds(
+    state: CLUBState,
+    scratch: CLUBScratch,
+    steps: int,
+    users: Ints,
+    contexts: Floats,
+    rewards: Floats,
+    chosen: Ints,
 ) -> None:
-    """Run the rounds of ``play`` without allocating memory."""
+    """Run T rounds (see ``locb.kernels.common.handles``)."""
     for t in range(users.size):
-        arm = choose(state, users[t], contexts[t], scratch)
-        chosen[t] = arm
-        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], 0.0, scratch)
-
-
-@entry_point
-def play(state: CLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
-    play_rounds(state, users, contexts, rewards, chosen, allocate_scratch(state, contexts.shape[1], contexts.shape[2]))
+        if steps & CHOOSE:
+            chosen[t] = choose(state, users[t], contexts[t], scratch)
+        if steps & LEARN:
+            learn_round(state, users[t], contexts[t, chosen[t]], rewards[t, chosen[t]], 0.0, scratch)

@@ -7,7 +7,8 @@ import math
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.arm_scoring import expand_contexts, is_valid, pick_arm, score_arms, screen_arm
+from locb.kernels.common.arm_scoring import expand_contexts, pick_arm, score_arms, screen_arm
+from locb.kernels.common.handles import CHOOSE, LEARN, REUSE
 from locb.kernels.eloc.evidence import own_estimate
 from locb.kernels.eloc.neighbourhoods import adapt_seeds, update_centres, update_sums
 from locb.kernels.eloc.population import (
@@ -178,43 +179,24 @@ def learn_population(state: ELOCState, i: int, x: Floats, scratch: ELOCScratch) 
     )
 
 
-@entry_point
-def recommend(state: ELOCState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
-    if not is_valid(contexts.ravel()):
-        return -1
-    scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
-    compute_posterior(state, user, is_full_round(state.served[user]), scratch)
-    return choose(state, user, contexts, scratch)
-
-
-@entry_point
-def update(state: ELOCState, user: int, x: Floats, reward: float) -> bool:
-    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
-    if not is_valid(x):
-        return False
-    scratch = allocate_scratch(state, 1, x.size)
-    compute_posterior(state, user, is_full_round(state.served[user]), scratch)
-    learn_round(state, user, x, reward, scratch)
-    return True
-
-
 @no_alloc
-def play_rounds(
-    state: ELOCState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: ELOCScratch
+def run_rounds(
+    state: ELOCState,
+    scratch: ELOCScratch,
+    steps: int,
+    users: Ints,
+    contexts: Floats,
+    rewards: Floats,
+    chosen: Ints,
 ) -> None:
-    """Run the rounds of ``play`` without allocating memory."""
+    """Run T rounds (see ``locb.kernels.common.handles``)."""
     for t in range(users.size):
-        compute_posterior(state, users[t], is_full_round(state.served[users[t]]), scratch)
-        arm = choose(state, users[t], contexts[t], scratch)
-        chosen[t] = arm
-        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)
-
-
-@entry_point
-def play(state: ELOCState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
-    play_rounds(state, users, contexts, rewards, chosen, allocate_scratch(state, contexts.shape[1], contexts.shape[2]))
+        if not steps & REUSE:
+            compute_posterior(state, users[t], is_full_round(state.served[users[t]]), scratch)
+        if steps & CHOOSE:
+            chosen[t] = choose(state, users[t], contexts[t], scratch)
+        if steps & LEARN:
+            learn_round(state, users[t], contexts[t, chosen[t]], rewards[t, chosen[t]], scratch)
 
 
 @entry_point

@@ -15,3 +15,11 @@ class LinUCBState(NamedTuple):
     int_params: Ints  # t; tie rule; 1 if all users share one estimate, else 0
     float_params: Floats  # α
     generator: Words  # (1,) random generator for ties
+
+
+class LinUCBScratch(NamedTuple):
+    """Work arrays of one round, allocated once for many rounds of k arms."""
+
+    arms: Floats  # (k, d + p) x and x xᵀ of each arm, from ``expand_contexts``
+    scores: Floats  # (k,)
+    step: Floats  # (d + p,) change of an estimate

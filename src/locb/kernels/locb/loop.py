@@ -5,9 +5,10 @@ import math
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
-from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.arm_scoring import apply_screen, is_valid, pick_arm
+from locb.common.jit import entry_point, inline, no_alloc, plain
+from locb.kernels.common.arm_scoring import apply_screen, pick_arm
 from locb.kernels.common.bit_sets import ONE, flip_bit, trailing_zeros
+from locb.kernels.common.handles import CHOOSE, LEARN
 from locb.kernels.common.linear_algebra import largest_eigenvalue, rank_one_update
 from locb.kernels.confidence_radii import ELLIPSOID, THEORY, radius_width
 from locb.kernels.locb.clustering import update_clusters
@@ -116,47 +117,28 @@ def learn_round(state: LOCBState, i: int, x: Floats, reward: float, scratch: Upd
     refresh_drift_bounds(state, d)
 
 
-@entry_point
-def recommend(state: LOCBState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
-    if not is_valid(contexts.ravel()):
-        return -1
-    scratch = allocate_scoring_scratch(state, contexts.shape[0], contexts.shape[1])
-    return choose(state, user, contexts, scratch)
-
-
-@entry_point
-def update(state: LOCBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
-    if not is_valid(x):
-        return False
-    learn_round(state, user, x, reward, allocate_update_scratch(state, x.size))
-    return True
+def allocate_scratch(state: LOCBState, n_arms: int, dim: int) -> tuple[ScoringScratch, UpdateScratch]:
+    """Return new work arrays for rounds with ``n_arms`` arms."""
+    return plain(allocate_scoring_scratch)(state, n_arms, dim), plain(allocate_update_scratch)(state, dim)
 
 
 @no_alloc
-def play_rounds(
+def run_rounds(
     state: LOCBState,
+    scratch: tuple[ScoringScratch, UpdateScratch],
+    steps: int,
     users: Ints,
     contexts: Floats,
     rewards: Floats,
     chosen: Ints,
-    scoring_scratch: ScoringScratch,
-    update_scratch: UpdateScratch,
 ) -> None:
-    """Run the rounds of ``play`` without allocating memory."""
+    """Run T rounds (see ``locb.kernels.common.handles``)."""
+    scoring_scratch, update_scratch = scratch
     for t in range(users.size):
-        arm = choose(state, users[t], contexts[t], scoring_scratch)
-        chosen[t] = arm
-        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], update_scratch)
-
-
-@entry_point
-def play(state: LOCBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
-    n_arms, dim = contexts.shape[1], contexts.shape[2]
-    scoring_scratch = allocate_scoring_scratch(state, n_arms, dim)
-    play_rounds(state, users, contexts, rewards, chosen, scoring_scratch, allocate_update_scratch(state, dim))
+        if steps & CHOOSE:
+            chosen[t] = choose(state, users[t], contexts[t], scoring_scratch)
+        if steps & LEARN:
+            learn_round(state, users[t], contexts[t, chosen[t]], rewards[t, chosen[t]], update_scratch)
 
 
 @entry_point

@@ -1,8 +1,11 @@
 """SCLUB's rounds: recommend, update and play. Clusters split and merge; users in one cluster share one estimate."""
 
+import numpy as np
+
 from locb.common.arrays import Floats, Ints
-from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.arm_scoring import apply_screen, expand_contexts, is_valid, pick_arm, score_arms
+from locb.common.jit import inline, no_alloc
+from locb.kernels.common.arm_scoring import apply_screen, expand_contexts, pick_arm, score_arms
+from locb.kernels.common.handles import CHOOSE, LEARN
 from locb.kernels.common.linear_algebra import add_observation, rank_one_update, squared_distance
 from locb.kernels.confidence_radii import shrinkage
 from locb.kernels.sclub.merging import merge_clusters
@@ -10,6 +13,7 @@ from locb.kernels.sclub.splitting import begin_phase, enqueue, frequency_differs
 from locb.kernels.sclub.state import (
     ALPHA,
     ALPHA_THETA,
+    BLOCK,
     HIGH,
     PHASE_END,
     SCREEN_WIDTH,
@@ -17,7 +21,6 @@ from locb.kernels.sclub.state import (
     SCLUBScratch,
     SCLUBState,
     T,
-    allocate_scratch,
 )
 
 
@@ -71,36 +74,31 @@ def learn_round(state: SCLUBState, i: int, x: Floats, reward: float, scratch: SC
     merge_clusters(state, scratch.workspace, scratch.distances)
 
 
-@entry_point
-def recommend(state: SCLUBState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
-    if not is_valid(contexts.ravel()):
-        return -1
-    scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
-    return choose(state, user, contexts, scratch)
-
-
-@entry_point
-def update(state: SCLUBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
-    if not is_valid(x):
-        return False
-    learn_round(state, user, x, reward, allocate_scratch(state, 1, x.size))
-    return True
+def allocate_scratch(state: SCLUBState, n_arms: int, dim: int) -> SCLUBScratch:
+    """Return new work arrays for rounds with ``n_arms`` arms."""
+    columns = state.estimates.shape[1]
+    return SCLUBScratch(
+        np.empty((n_arms, columns)),
+        np.empty(n_arms),
+        np.empty(columns),
+        np.empty((2 * dim, dim)),
+        np.empty(BLOCK, np.float32),
+    )
 
 
 @no_alloc
-def play_rounds(
-    state: SCLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: SCLUBScratch
+def run_rounds(
+    state: SCLUBState,
+    scratch: SCLUBScratch,
+    steps: int,
+    users: Ints,
+    contexts: Floats,
+    rewards: Floats,
+    chosen: Ints,
 ) -> None:
-    """Run the rounds of ``play`` without allocating memory."""
+    """Run T rounds (see ``locb.kernels.common.handles``)."""
     for t in range(users.size):
-        arm = choose(state, users[t], contexts[t], scratch)
-        chosen[t] = arm
-        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)
-
-
-@entry_point
-def play(state: SCLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
-    play_rounds(state, users, contexts, rewards, chosen, allocate_scratch(state, contexts.shape[1], contexts.shape[2]))
+        if steps & CHOOSE:
+            chosen[t] = choose(state, users[t], contexts[t], scratch)
+        if steps & LEARN:
+            learn_round(state, users[t], contexts[t, chosen[t]], rewards[t, chosen[t]], scratch)

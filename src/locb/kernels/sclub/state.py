@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 from locb.common.arrays import Floats, IndexArray, Ints, Words
-from locb.common.jit import alloc
 
 T, PHASE, PHASE_END, N_SLOTS, N_QUEUED, TIES = 0, 1, 2, 3, 4, 5  # entries of ``int_params``
 ALPHA, ALPHA_THETA, ALPHA_P, SCREEN_WIDTH, MIN_FREQUENCY_GAP = 0, 1, 2, 3, 4  # entries of ``float_params``
@@ -74,16 +73,3 @@ class SCLUBScratch(NamedTuple):
     step: Floats  # (d + p,) change of an estimate
     workspace: Floats  # (2d, d) for ``solve_ridge``
     distances: Floats  # (64,) float32: squared distances to the slots of one block
-
-
-@alloc
-def allocate_scratch(state: SCLUBState, n_arms: int, dim: int) -> SCLUBScratch:
-    """Return new work arrays for rounds with ``n_arms`` arms."""
-    columns = state.estimates.shape[1]
-    return SCLUBScratch(
-        np.empty((n_arms, columns)),
-        np.empty(n_arms),
-        np.empty(columns),
-        np.empty((2 * dim, dim)),
-        np.empty(BLOCK, np.float32),
-    )

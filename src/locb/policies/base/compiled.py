@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +15,74 @@ from locb.common.rounds import Rounds
 from locb.common.validation import MAX_REWARD, check_array, check_float
 from locb.evaluation.clusters import Membership
 from locb.kernels.common import arm_scoring, thompson_sampling
+from locb.kernels.common.handles import CHOOSE, FAILED, LEARN, LEARNED, NO_HANDLE, Handle, KernelCalls, NoHandle
 from locb.policies.base.explanations import EvidenceSource, Explanation
 from locb.policies.base.persistence import PersistentPolicy
 from locb.policies.base.policy import single_arm_rounds
 from locb.policies.parameters import MAX_REWARDS, TIE_RULES
 
+MAX_SCRATCH_BYTES = 1 << 24  # a policy keeps at most this much scratch for other numbers of arms than the last one
+_ARRAY, _FLOAT64 = np.ndarray, np.dtype(np.float64)
+_NO_REWARDS = np.empty((1, 0))
+
 
 class CompiledPolicy(PersistentPolicy):
     """Base class of policies whose rounds run in a compiled kernel, on a state of plain arrays.
 
-    A subclass sets ``_kernel`` to its kernel module. The module has the functions ``recommend``, ``update`` and
-    ``play``, whose first argument is the state. The ``__init__`` of the subclass is decorated with
-    ``validate_parameters`` and sets ``_state`` to a named tuple of arrays.
+    A subclass sets ``_kernel`` to its kernel module. The module has the functions ``run_rounds`` and
+    ``allocate_scratch`` (see ``locb.kernels.common.handles``), or the functions ``recommend``, ``update`` and ``play``,
+    whose first argument is the state. The ``__init__`` of the subclass is decorated with ``validate_parameters`` and
+    sets ``_state`` to a named tuple of arrays.
     """
 
     _kernel: ClassVar[Any]
+    _handle: Handle | NoHandle = NoHandle()  # the handle of the last call
+    _handles: dict[int, Handle]  # by number of arms
+
+    @property
+    def _state(self) -> Any:
+        """The arrays of the policy, a named tuple. Setting it discards all handles, which own the previous arrays.
+
+        Code that changes the arrays must read this attribute after the last call of ``recommend``, because ``update``
+        uses results of ``recommend`` unless the attribute was read in between.
+        """
+        self._handle.forget()
+        return self.__dict__["_state"]
+
+    @_state.setter
+    def _state(self, state: Any) -> None:
+        self.__dict__["_state"] = state
+        self._discard_handles()
+
+    def _discard_handles(self) -> None:
+        self.__dict__.pop("_handle", None)
+        self.__dict__.pop("_handles", None)
+
+    def __copy__(self) -> Self:
+        """Return an independent copy. Two policies with the same arrays would disagree about the number of users."""
+        return copy.deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes that a copy or pickle contains: all but the handles, which contain addresses."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_handle", "_handles")}
+
+    def _handle_for(self, n_arms: int) -> Handle | KernelCalls:
+        """Return a handle for rounds with ``n_arms`` arms, and use it for further calls of the same shape."""
+        if not hasattr(self._kernel, "run_rounds"):
+            self._handle = KernelCalls(self._kernel, self._state, self._dim)
+            return self._handle
+        handles: dict[int, Handle] = self.__dict__.setdefault("_handles", {})
+        handle = handles.get(n_arms)
+        if handle is None:
+            other = next(iter(handles.values()), None)
+            limit = MAX_REWARDS[self._parameters["dtype"]]
+            handle = Handle(self._kernel, self._state, n_arms, self._dim, limit, other)
+            if handle.scratch_bytes + sum(known.scratch_bytes for known in handles.values()) > MAX_SCRATCH_BYTES:
+                handles.clear()
+            handles[n_arms] = handle
+        handle.forget()
+        self._handle = handle
+        return handle
 
     def recommend(self, user: int, contexts: Any) -> int:
         """Return the arm to show a user. Does not change what the policy has learned.
@@ -53,8 +107,25 @@ class CompiledPolicy(PersistentPolicy):
         ArithmeticError
             If all scores are NaN, for example after extremely large rewards.
         """
-        user, contexts = self._check_choice(user, contexts)
-        return self._check_arm(self._kernel.recommend(self._state, user, contexts), user, contexts)
+        is_plain = type(contexts) is _ARRAY and contexts.dtype is _FLOAT64 and contexts.ndim == 2
+        if is_plain and type(user) is int and 0 <= user < self._n_users:
+            handle = self._handle
+            arm = handle.recommend(handle.address, user, contexts)
+            if arm >= 0:
+                return arm
+            if arm == FAILED:
+                return self._check_arm(arm, user, contexts)
+        return self._recommend_converted(*self._check_choice(user, contexts))
+
+    def _recommend_converted(self, user: int, contexts: Floats) -> int:
+        """Return the arm to show a user, from arguments in the form that the kernels require."""
+        handle = self._handle_for(len(contexts))
+        arm = handle.recommend(handle.address, user, contexts)
+        if arm == NO_HANDLE:
+            contexts, chosen = check_array("contexts", contexts, (None, self._dim)), np.empty(1, np.int64)
+            handle.run(CHOOSE, np.array([user]), contexts[None], _NO_REWARDS, chosen)
+            arm = int(chosen[0])
+        return self._check_arm(arm, user, contexts)
 
     def _plain_user(self, user: Any) -> int:
         """Return the same as ``check_user(user)``, faster for a valid int."""
@@ -102,19 +173,31 @@ class CompiledPolicy(PersistentPolicy):
             The reward. Its absolute value is at most 1e100, or 1e30 with ``dtype="float32"``, also after the mapping
             by ``reward_range``.
         """
-        user = self._plain_user(user)
-        if not _is_plain(context, 1) or len(context) != self._dim:
-            context = check_array("context", context, (self._dim,))
-        limit = MAX_REWARDS[self._parameters["dtype"]]
-        if type(reward) is not float or not -limit <= reward <= limit:
-            reward = check_float("reward", reward, -limit, limit)
         scale = self._reward_scale
-        mapped = reward if scale.is_identity else scale.map_one("reward", reward, limit)
-        if not self._kernel.update(self._state, user, context, mapped):
-            check_array("context", context, (self._dim,))
+        is_plain = type(context) is _ARRAY and context.dtype is _FLOAT64 and context.ndim == 1
+        if is_plain and type(user) is int and 0 <= user < self._n_users and type(reward) is float and scale.is_identity:
+            handle = self._handle
+            is_learned = handle.update(handle.address, user, context, reward) == LEARNED
+        else:
+            is_learned = False
+        if not is_learned:
+            reward = self._update_converted(user, context, reward)
         low, high = scale.passed
         if not low <= reward <= high:
             scale.check(reward)
+
+    def _update_converted(self, user: Any, context: Any, reward: float) -> float:
+        """Check and convert the arguments of ``update``, and learn. Return the reward as a float."""
+        user, context = self._plain_user(user), check_array("context", context, (self._dim,))
+        limit = MAX_REWARDS[self._parameters["dtype"]]
+        if type(reward) is not float or not -limit <= reward <= limit:
+            reward = check_float("reward", reward, -limit, limit)
+        mapped = self._reward_scale.map_one("reward", reward, limit)
+        handle = self._handle if isinstance(self._handle, Handle) else self._handle_for(1)
+        if handle.update(handle.address, user, context, mapped) != LEARNED:
+            rewards, chosen = np.array([[mapped]]), np.zeros(1, np.int64)
+            handle.run(LEARN, np.array([user]), context[None, None], rewards, chosen)
+        return reward
 
     def play(self, rounds: Rounds) -> Ints:
         """Choose an arm and learn its reward in each of T rounds, in one compiled loop.
@@ -137,7 +220,7 @@ class CompiledPolicy(PersistentPolicy):
         elif limit < MAX_REWARD:  # Rounds has checked the limit of float64
             check_array("rewards", rewards, (None, None), limit)
         chosen = np.empty(len(rounds), dtype=np.int64)
-        self._kernel.play(self._state, rounds.users, rounds.contexts, rewards, chosen)
+        self._handle_for(rounds.n_arms).run(CHOOSE | LEARN, rounds.users, rounds.contexts, rewards, chosen)
         scale.check_rounds(rounds)
         return chosen
 
