@@ -64,7 +64,7 @@ def compare(
     more: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME=VALUES]...",
+            metavar="[GRID]...",
             help="Further parameters of --grid.",
             show_default=False,
         ),
