@@ -195,7 +195,9 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
     assert {"accuracy-movielens", f"accuracy-movielens-truth-{scaled}", f"accuracy-movielens-gamma-{scaled}"} <= set(
         names
     )
-    assert findings.notes[0].startswith("2 repeats, 400 rounds per regret run, first random seed 0. With fewer than 50,000 rounds")
+    assert findings.notes[0].startswith(
+        "2 repeats, 400 rounds per regret run, first random seed 0. With fewer than 50,000 rounds"
+    )
     assert "true groups" in findings.notes[1]
     accurate = next(table for table in findings.tables if table.name == "accuracy-synthetic")
     (measured,) = [row for row in accurate.rows if row["method"] == "LOCB"]

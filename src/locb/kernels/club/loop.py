@@ -6,11 +6,13 @@ from locb.common.arrays import Floats, Ints
 from locb.common.jit import inline, no_alloc
 from locb.kernels.club.components import split_component
 from locb.kernels.club.graph import cut_edges
-from locb.kernels.club.state import ALPHA, SCREEN_WIDTH, TIES, CLUBScratch, CLUBState, T
+from locb.kernels.club.state import ALPHA, SCREEN_WIDTH, TIES, CLUBScratch, CLUBState, T, allocate_scratch
 from locb.kernels.common.arm_scoring import apply_screen, expand_contexts, pick_arm, score_arms
 from locb.kernels.common.handles import CHOOSE, LEARN
 from locb.kernels.common.linear_algebra import add_observation, rank_one_update
 from locb.kernels.confidence_radii import shrinkage
+
+__all__ = ["allocate_scratch", "run_rounds"]
 
 
 @inline
