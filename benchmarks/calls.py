@@ -12,7 +12,7 @@ from timing import print_table
 import locb
 
 USERS, ARMS, FEATURES = 100, 10, 10
-BLOCK, BLOCKS = 1_000, 50  # the fastest block counts, so that other processes distort the result less
+BLOCK, BLOCKS = 500, 100  # the fastest block counts, so that other processes distort the result less
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("LinUCB-IND", "linucb-ind", {}),
     ("CLUB, complete graph", "club", {}),
