@@ -23,6 +23,12 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("LOCB, 30 seeds, pooled", "locb", {"n_seeds": 30, "bonus": "pooled"}),
     ("LOCB, 30 seeds, ellipsoid", "locb", {"n_seeds": 30, "radius": "ellipsoid"}),
     ("ELOC, 30 seeds", "eloc", {"n_seeds": 30}),
+    ("LinTS-IND", "lints-ind", {"alpha": 0.1}),
+    ("Hybrid LinUCB", "hybrid-linucb", {}),
+    ("MixedEffects", "mixed-effects", {}),
+    ("DynUCB, 8 clusters", "dynucb", {"n_clusters": 8, "alpha": 0.1}),
+    ("CAB", "cab", {"alpha": 0.1}),
+    ("RCLUMB, complete graph", "rclumb", {"alpha": 0.1}),
 ]
 
 
