@@ -100,7 +100,7 @@ def compare(
     >>> grid = {"alpha": [0.3, 1.0]}
     >>> compared = locb.compare(env, ["linucb-one", locb.CLUB], grid=grid, rounds=300, repeats=2, jobs=1)
     >>> [(result.policy, result.parameters) for result in compared.best_per_policy()]
-    [('linucb-one', {'alpha': 1.0}), ('club', {'alpha': 0.3})]
+    [('linucb-one', {'alpha': 0.3}), ('club', {'alpha': 0.3})]
     """
     if policies is None and _are_policies(environments):
         environments, policies = None, environments
