@@ -130,7 +130,7 @@ def test_chart_of_several_environments_keeps_their_lines_apart(comparison: locb.
 def test_frames_of_a_policy_have_the_ids_of_the_user(env: locb.Synthetic, run: locb.Run) -> None:
     policy = run.policy
     frame = policy.users_frame(IDS)
-    assert frame["user"].to_list() == IDS
+    assert frame["user"].to_list() == policy.users_frame(np.array(IDS))["user"].to_list() == IDS
     assert frame["served"].to_list() == policy.served.tolist()
     assert np.array_equal(frame[[f"theta_{j}" for j in range(policy.dim)]].to_numpy(), policy.theta)
     assert frame["clusters"].to_list() == [len(policy.clusters_of(user)) for user in range(N)]
