@@ -300,10 +300,12 @@ class KernelCalls(NoHandle):
         The state of a policy.
     dim : int
         Number of features.
+    max_reward : float
+        Largest absolute value of a reward for ``update``.
     """
 
-    def __init__(self, kernel: Any, state: Any, dim: int) -> None:
-        self._kernel, self._state, self._dim = kernel, state, dim
+    def __init__(self, kernel: Any, state: Any, dim: int, max_reward: float) -> None:
+        self._kernel, self._state, self._dim, self._max_reward = kernel, state, dim, max_reward
 
     def recommend(self, _address: int, user: int, contexts: Floats) -> int:
         """Return the arm to recommend to a user, ``FAILED`` or ``NO_HANDLE``."""
@@ -315,6 +317,8 @@ class KernelCalls(NoHandle):
         """Learn the reward of context x. Return ``LEARNED``, ``FAILED`` or ``NO_HANDLE``."""
         if not x.flags.carray or len(x) != self._dim:
             return NO_HANDLE
+        if not abs(reward) <= self._max_reward:
+            return FAILED
         return LEARNED if self._kernel.update(self._state, user, x, reward) else FAILED
 
     def run(self, _steps: int, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:

@@ -68,14 +68,14 @@ class CompiledPolicy(PersistentPolicy):
 
     def _handle_for(self, n_arms: int) -> Handle | KernelCalls:
         """Return a handle for rounds with ``n_arms`` arms, and use it for further calls of the same shape."""
+        limit = MAX_REWARDS[self._parameters["dtype"]]
         if not hasattr(self._kernel, "run_rounds"):
-            self._handle = KernelCalls(self._kernel, self._state, self._dim)
+            self._handle = KernelCalls(self._kernel, self._state, self._dim, limit)
             return self._handle
         handles: dict[int, Handle] = self.__dict__.setdefault("_handles", {})
         handle = handles.get(n_arms)
         if handle is None:
             other = next(iter(handles.values()), None)
-            limit = MAX_REWARDS[self._parameters["dtype"]]
             handle = Handle(self._kernel, self._state, n_arms, self._dim, limit, other)
             if handle.scratch_bytes + sum(known.scratch_bytes for known in handles.values()) > MAX_SCRATCH_BYTES:
                 handles.clear()
