@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, LocatorAssertions, Page, Route, expect
 
 from browser import accessibility_violations, open_page
 from locb.service.api.auth import Tokens
@@ -34,14 +34,13 @@ class FakeStatus:
         else:
             route.fulfill(json=self.response)
 
-    def notices_after(self, seconds: int = 3, **changes: Any) -> str:
-        """Return the notices after the next request, with changed fields of the response."""
+    def notices_after(self, seconds: int = 3, **changes: Any) -> LocatorAssertions:
+        """Change fields of the response, and return the expectations about the notices after the next request."""
         self.response |= changes
         event = "requestfailed" if self.fails else "requestfinished"
         with self.page.expect_event(event, lambda request: "/v1/status" in request.url):
             self.page.clock.fast_forward(1000 * seconds)
-        self.page.wait_for_timeout(50)
-        return self.page.locator("#notices").inner_text()
+        return expect(self.page.locator("#notices"))
 
 
 def test_each_state_has_a_notice(browser: Browser, client: httpx.Client) -> None:
@@ -49,32 +48,32 @@ def test_each_state_has_a_notice(browser: Browser, client: httpx.Client) -> None
         page = opened.page
         status = FakeStatus(page, client)
         store = status.response["store"]
-        assert "being read from the log" in status.notices_after(backfilling=True)
-        assert "being rebuilt" in status.notices_after(backfilling=False, rebuilding=True)
-        assert status.notices_after(rebuilding=False) == ""
+        status.notices_after(backfilling=True).to_contain_text("being read from the log")
+        status.notices_after(backfilling=False, rebuilding=True).to_contain_text("being rebuilt")
+        status.notices_after(rebuilding=False).to_be_empty()
         scale = status.notices_after(reward_scale_problem="a reward of 500 is not in -0.5 … 1.5")
-        assert "rewards of about 0 to 1, but a reward of 500 is not in -0.5 … 1.5" in scale
-        assert "--reward-range low,high" in scale
-        assert status.notices_after(reward_scale_problem=None) == ""
-        assert "450 requests are queued" in status.notices_after(store=store | {"queued_requests": 450})
-        assert page.locator("#connection").inner_text() == "degraded"
+        scale.to_contain_text("rewards of about 0 to 1, but a reward of 500 is not in -0.5 … 1.5")
+        scale.to_contain_text("--reward-range low,high")
+        status.notices_after(reward_scale_problem=None).to_be_empty()
+        status.notices_after(store=store | {"queued_requests": 450}).to_contain_text("450 requests are queued")
+        expect(page.locator("#connection")).to_have_text("degraded")
         failed = {"store": store | {"error": "disk full"}, "status": "unavailable", "detail": "disk full"}
-        assert "not writable: disk full" in status.notices_after(**failed)
-        assert page.locator("#connection").inner_text() == "store unavailable"
-        assert "No rewards yet" in status.notices_after(store=store, status="ok", detail=None, rewards=0)
-        assert "No decisions yet" in status.notices_after(decisions=0)
-        assert status.notices_after(decisions=552, rewards=540) == ""
+        status.notices_after(**failed).to_contain_text("not writable: disk full")
+        expect(page.locator("#connection")).to_have_text("store unavailable")
+        status.notices_after(store=store, status="ok", detail=None, rewards=0).to_contain_text("No rewards yet")
+        status.notices_after(decisions=0).to_contain_text("No decisions yet")
+        status.notices_after(decisions=552, rewards=540).to_be_empty()
 
         status.fails = True
         opened.expected = ("ERR_CONNECTION_REFUSED",)
         notices = status.notices_after()
-        assert "unreachable. It may be restarting" in notices
-        assert "This page shows the state at" in notices, "the last figures stay visible"
-        assert page.locator("#connection").inner_text() == "disconnected"
+        notices.to_contain_text("unreachable. It may be restarting")
+        notices.to_contain_text("This page shows the state at")  # the last figures stay visible
+        expect(page.locator("#connection")).to_have_text("disconnected")
         assert page.locator(".cards div").first.inner_text().startswith("Decisions per second")
         status.fails = False
-        assert status.notices_after(seconds=40) == ""
-        assert page.locator("#connection").inner_text() == "running"
+        status.notices_after(seconds=40).to_be_empty()
+        expect(page.locator("#connection")).to_have_text("running")
 
 
 def test_unknown_user(browser: Browser, client: httpx.Client) -> None:
