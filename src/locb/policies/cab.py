@@ -44,9 +44,9 @@ class CAB(CompiledPolicy):
     In round t, the confidence width of user j for an arm with context x is c_j(x) = α √(xᵀA_j⁻¹x · log(t + 1)), with
     α = ``alpha``. The neighbourhood of user i is the set of all users j whose θ̂_jᵀx differs from θ̂_iᵀx by at most
     c_i(x) + c_j(x). The score of the arm is the mean of θ̂_jᵀx + c_j(x) over the neighbourhood. If c_i(x) of the chosen
-    arm is below ``gamma`` / 4, the reward is also learned by all neighbours j with c_j(x) below ``gamma`` / 4. There are
-    no clusters of users that do not depend on the arm. The time per round is proportional to the number of users times
-    the number of arms.
+    arm is below ``gamma`` / 4, the reward is also learned by all neighbours j with c_j(x) below ``gamma`` / 4.
+    There are no clusters of users that do not depend on the arm. The time per round is proportional to the number of
+    users times the number of arms.
 
     Examples
     --------
