@@ -15,7 +15,7 @@ import numpy as np
 
 from locb.common.arrays import Floats
 from locb.loadtest import Report
-from locb.policies.base import serialization as storage
+from locb.policies.base import file_format
 from locb.policies.base.capabilities import explainer
 from locb.policies.base.policy import ServablePolicy
 from locb.service.config import ServiceConfig
@@ -162,5 +162,5 @@ def _saved_arrays(policy: Any) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays and the header that ``policy.save`` writes."""
     with tempfile.TemporaryDirectory() as folder:
         policy.save(Path(folder) / "policy")
-        header, arrays = storage.read(Path(folder) / "policy")
+        header, arrays = file_format.read(Path(folder) / "policy")
     return arrays | {"header": np.frombuffer(json.dumps(header, sort_keys=True).encode(), np.uint8)}

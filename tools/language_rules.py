@@ -93,7 +93,7 @@ ALLOWED = (
     ("src/locb/policies/eloc.py", "gate", "the gate of ELOC's model"),
     ("CHANGELOG.md", "[Ll]enders?|worlds?", "names of earlier versions in the list of renamed interfaces"),
     ("tests/policies/test_eloc.py", "gate", "the gate of ELOC's model"),
-    ("src/locb/policies/base/serialization.py", "tell", "a method of file objects"),
+    ("src/locb/policies/base/file_format.py", "tell", "a method of file objects"),
     ("src/locb/policies/state/eloc_state.py", "gate", "the gate of ELOC's model"),
     ("benchmarks/eloc_gate.py", "gate", "the gate of ELOC's model"),
     ("tests/naive.py", "gate", "the gate of ELOC's model"),

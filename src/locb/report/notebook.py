@@ -57,7 +57,7 @@ def html_of_policy(view: PolicyView) -> str:
 
 def plot_regret(run: Run) -> Any:
     """Return the chart of the regret of a run over its rounds."""
-    from locb.report.charts.policy_charts import run_chart
+    from locb.report.charts.notebook_charts import run_chart
 
     return run_chart(run)
 
@@ -79,14 +79,14 @@ def plot_comparison(comparison: Comparison) -> Any:
 
 def plot_users(view: PolicyView, ids: Sequence[Any] | None) -> Any:
     """Return the map of the users of a policy."""
-    from locb.report.charts.policy_charts import policy_users_chart
+    from locb.report.charts.notebook_charts import policy_users_chart
 
     return policy_users_chart(view, ids)
 
 
 def plot_groups(view: PolicyView, ids: Sequence[Any] | None) -> Any:
     """Return the bar chart of the groups of a policy."""
-    from locb.report.charts.policy_charts import policy_groups_chart
+    from locb.report.charts.notebook_charts import policy_groups_chart
 
     return policy_groups_chart(view, ids)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.policies.base import serialization
+from locb.policies.base import file_format
 from locb.service.core.snapshots import KEPT_SNAPSHOTS, Snapshots
 
 STORE = "0123abcd"
@@ -117,12 +117,12 @@ def test_snapshot_of_an_older_format_is_ignored(tmp_path: Path, caplog: pytest.L
     write(snapshots, 3, 7)
     path = tmp_path / file_names(7)[0]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(serialization, "VERSION", serialization.VERSION - 1)
+        patched.setattr(file_format, "VERSION", file_format.VERSION - 1)
         trained_policy(7).save(path)
     _, seq = snapshots.load_newest(0, 100) or pytest.fail("none")
     assert seq == 3
     assert f"snapshot {path.name} ignored" in caplog.text
-    assert f"was saved by an older locb (format {serialization.VERSION - 1})" in caplog.text
+    assert f"was saved by an older locb (format {file_format.VERSION - 1})" in caplog.text
 
 
 class SlowPolicy:
@@ -154,7 +154,7 @@ def test_snapshot_is_written_in_the_background(tmp_path: Path) -> None:
 
 def test_later_observations_are_not_in_the_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     may = threading.Event()
-    write_file = locb.policies.base.serialization.write
+    write_file = locb.policies.base.file_format.write
 
     def write_later(*arguments: Any) -> None:
         assert may.wait(10)
@@ -162,7 +162,7 @@ def test_later_observations_are_not_in_the_snapshot(tmp_path: Path, monkeypatch:
 
     policy = trained_policy(3)
     policy.save(tmp_path / "before")
-    monkeypatch.setattr(locb.policies.base.serialization, "write", write_later)
+    monkeypatch.setattr(locb.policies.base.file_format, "write", write_later)
     snapshots = Snapshots(tmp_path / "snapshots", STORE, INTERVAL)
     snapshots.write(policy, 3)
     policy.update(1, np.array([0.6, 0.8]), 1.0)
@@ -181,7 +181,7 @@ def test_full_disk_is_a_warning(
     snapshots = Snapshots(tmp_path, STORE, INTERVAL)
     write(snapshots, 3)
     with monkeypatch.context() as patched:
-        patched.setattr(locb.policies.base.serialization.os, "fsync", full)
+        patched.setattr(locb.policies.base.file_format.os, "fsync", full)
         write(snapshots, 7)
     assert "cannot write the snapshot of event 7: [Errno 28] No space left on device" in caplog.text
     assert (snapshots.newest_seq, list_names(tmp_path)) == (3, file_names(3))

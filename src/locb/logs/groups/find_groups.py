@@ -22,6 +22,14 @@ from locb.logs.groups.assignment import (
     refine,
 )
 from locb.logs.groups.group_tables import make_user_groups
+from locb.logs.groups.gamma_choice import (
+    GAMMAS,
+    MAX_COMPARED,
+    MIN_USERS,
+    GammaScore,
+    choose_gamma,
+    score_gammas,
+)
 from locb.logs.groups.mixture import (
     Population,
     compute_evidence,
@@ -31,15 +39,7 @@ from locb.logs.groups.mixture import (
     within_variance,
 )
 from locb.logs.groups.row_source import DEFAULT_BATCH, open_rows
-from locb.logs.groups.selection import (
-    GAMMAS,
-    MAX_COMPARED,
-    MIN_USERS,
-    GammaScore,
-    choose_gamma,
-    measure_stability,
-    score_gammas,
-)
+from locb.logs.groups.stability import measure_stability
 from locb.logs.groups.user_groups import UserGroups
 from locb.logs.groups.user_sums import UserSums, sum_by_user
 

@@ -10,7 +10,7 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.evaluation.clusters import diameter, diameter_bound
 from locb.logs.groups.assignment import NO_GROUP, Assignment, Estimates
-from locb.logs.groups.selection import GammaScore
+from locb.logs.groups.gamma_choice import GammaScore
 from locb.logs.groups.user_groups import IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH, UserGroups
 from locb.logs.groups.user_sums import UserSums
 from locb.logs.log import SkippedRows

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.policies.base import serialization
+from locb.policies.base import file_format
 
 MIN_POOLED_BYTES = 1 << 20  # smaller arrays do not use a buffer of the pool
 
@@ -65,4 +65,4 @@ class Checkpoint:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the same bytes that ``policy.save`` would have written when the checkpoint was taken."""
-        serialization.write(path, self._header, self._arrays)
+        file_format.write(path, self._header, self._arrays)

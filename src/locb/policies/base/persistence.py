@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.kernels.common.linear_algebra import packed_size
-from locb.policies.base import serialization
+from locb.policies.base import file_format
 from locb.policies.base.checkpoints import BufferPool, Checkpoint
 from locb.policies.base.inspectable import InspectablePolicy
 from locb.policies.state.user_rows import skip_row_initialization
@@ -43,7 +43,7 @@ class PersistentPolicy(InspectablePolicy):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the policy to a file. The policy that ``locb.load`` returns continues exactly like this policy."""
-        serialization.write(path, self._header(), self._arrays())
+        file_format.write(path, self._header(), self._arrays())
 
     def checkpoint(self, buffers: BufferPool | None = None) -> Checkpoint:
         """Return a copy of the state that another thread can save to a file while the policy keeps learning.
@@ -158,7 +158,7 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
     OSError
         If the file does not exist or cannot be opened.
     """
-    header, arrays = serialization.read(path)
+    header, arrays = file_format.read(path)
     policy_class = _find_class(path, str(header.get("policy")))
     try:
         parameters = header["parameters"]
