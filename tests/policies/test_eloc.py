@@ -8,13 +8,13 @@ import pytest
 
 import locb
 from compiled_calls import call_compiled
+from locb.kernels.eloc.neighbourhoods import refresh_sums
 from locb.kernels.eloc.state import (
     EVERYONE,
     GAP,
     LEAST_SQUARES,
     MAX_NEIGHBOURHOODS,
     R_CLIPPED,
-    refresh_sums,
 )
 from locb.policies.base.user_batch import membership_probabilities
 from locb.policies.state.eloc_state import MAX_DUPLICATE_DIFFERENCE, rebuild_derived

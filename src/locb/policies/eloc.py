@@ -206,7 +206,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
 
     def _all_memberships(self) -> list[Membership]:
         """Return one ``Membership`` per seed (−1 if inactive), in the order of the seeds, and one for "everyone"."""
-        return [Membership(seed, None) for seed in [*self._state.seeds.tolist(), None]]
+        return [Membership(seed, None) for seed in [*self._readonly_state.seeds.tolist(), None]]
 
     def certified_estimates(
         self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
@@ -277,7 +277,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         widths: Floats = NO_WIDTHS,
     ) -> None:
         """Fill the arrays that are passed: see ``compute_posteriors``."""
-        compute_posteriors(self._state, users, self._dim, rows, weights, inside, own, widths)
+        compute_posteriors(self._readonly_state, users, self._dim, rows, weights, inside, own, widths)
 
     def _explained_by(self, users: Ints) -> NDArray[np.bool_]:
         """Return which clusters of ``clusters`` contain each of u users: (K + 1, u) for K seed users.
@@ -289,7 +289,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return inside.T
 
     def _scoring_rows(self, users: Ints) -> ScoringRows:
-        state, n_seeds = self._state, len(self._state.seeds)
+        state, n_seeds = self._readonly_state, len(self._readonly_state.seeds)
         rows, weights = np.empty((len(users), state.sums.shape[1])), np.empty((len(users), n_seeds + 2))
         inside = np.empty((len(users), n_seeds + 1), bool)
         own, widths = NO_NUMBERS, NO_WIDTHS

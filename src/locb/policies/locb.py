@@ -198,7 +198,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
 
     def memberships(self, user: int) -> list[Membership]:
         """Return the clusters that contain a user, in the order of the seed users, described without their members."""
-        user, state = self._plain_user(user), self._state
+        user, state = self._plain_user(user), self._readonly_state
         version = state.sizes.tobytes() + state.returned.tobytes()
         if version != self._memberships_version:
             self._refresh_memberships()
@@ -253,7 +253,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         choices, ends, rows = self._check_choices(users, contexts)
         if not choices:
             return []
-        state = self._state
+        state = self._readonly_state
         estimate, bonus, theta = np.empty(len(rows)), np.empty(len(rows)), np.empty((len(choices), self._dim))
         chosen, checked = np.empty((len(choices), 3), dtype=np.int64), np.array([user for user, _ in choices])
         explain(state, checked, ends, rows, estimate, bonus, theta, chosen)

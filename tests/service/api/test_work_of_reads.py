@@ -11,7 +11,6 @@ import locb
 from locb.evaluation.clusters import SimilarUser
 from locb.service.core import service as service_module
 from locb.service.core.service import Service
-from locb.service.core.user_index import UserIndex
 from locb.service.dashboard import cluster_table
 from service.core.test_policy_capabilities import Minimal
 from serving import arms, serving
@@ -40,16 +39,17 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def resolved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def resolved(served: tuple[Any, Service], monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """User indices whose names were looked up."""
     found: list[int] = []
-    name_of = UserIndex.name_of
+    users = served[1].engine.users
+    name_of = users.name_of
 
-    def count(users: UserIndex, index: int) -> str | None:
+    def count(index: int) -> str | None:
         found.append(index)
-        return name_of(users, index)
+        return name_of(index)
 
-    monkeypatch.setattr(UserIndex, "name_of", count)
+    monkeypatch.setattr(users, "name_of", count)
     return found
 
 

@@ -20,6 +20,10 @@ from locb.kernels.eloc.state import (
     CENTRE_VARIANCE_SHARE,
     DELTA,
     EVERYONE_VARIANCE_RATIO,
+    FULL_EVIDENCE_INTERVAL,
+    FULL_EVIDENCE_ROUNDS,
+    LATE_POPULATION_INTERVAL,
+    LATE_POPULATION_ROUNDS,
     LEAVE_ONE_OUT_SHARE,
     LOG_DET,
     MAX_EVIDENCE_GAP,
@@ -27,6 +31,8 @@ from locb.kernels.eloc.state import (
     NOISE,
     NORM_BOUND,
     OWN,
+    POPULATION_INTERVAL,
+    POPULATION_ROUNDS,
     PRECISION,
     SCREEN,
     SCREEN_DEVIATIONS,
@@ -39,8 +45,34 @@ from locb.kernels.eloc.state import (
     WITHIN_VARIANCE,
     ELOCScratch,
     ELOCState,
-    neighbourhood_in_slot,
 )
+
+
+@inline
+def neighbourhood_in_slot(state: ELOCState, i: int, z: int) -> int:
+    """Return neighbourhood number z of user i, from ``user_neighbourhoods``; −1 if it does not exist any more."""
+    neighbourhood_id = state.user_neighbourhoods[i, z]
+    if neighbourhood_id < 0:
+        return -1
+    s = neighbourhood_id % state.seeds.size
+    return s if state.neighbourhood_ids[s] == neighbourhood_id else -1
+
+
+@inline
+def is_full_round(m: int) -> bool:
+    """Return whether all components are evaluated in round m + 1 of a user, not only those with a weight."""
+    return m < FULL_EVIDENCE_ROUNDS or (m + 1) % FULL_EVIDENCE_INTERVAL == 0
+
+
+@inline
+def is_population_round(m: int) -> bool:
+    """Return whether the mean and covariance of the population are updated in the m-th round of a user.
+
+    m starts at 1.
+    """
+    if m <= POPULATION_ROUNDS:
+        return True
+    return m % (POPULATION_INTERVAL if m <= LATE_POPULATION_ROUNDS else LATE_POPULATION_INTERVAL) == 0
 
 
 @no_alloc

@@ -9,15 +9,15 @@ from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.common.arm_scoring import expand_contexts, pick_arm, score_arms, screen_arm
 from locb.kernels.common.handles import CHOOSE, LEARN, REUSE
-from locb.kernels.eloc.evidence import own_estimate
-from locb.kernels.eloc.neighbourhoods import adapt_seeds, update_centres, update_sums
+from locb.kernels.eloc.evidence import is_full_round, is_population_round, own_estimate
+from locb.kernels.eloc.neighbourhoods import adapt_seeds, refresh_sums, update_centres, update_sums
 from locb.kernels.eloc.population import (
     recompute_covariance,
     update_centre_terms,
     update_covariance,
     update_population,
 )
-from locb.kernels.eloc.posterior import compute_posterior
+from locb.kernels.eloc.posterior import allocate_scratch, compute_posterior
 from locb.kernels.eloc.rewards import (
     is_scale_open,
     residual_spread,
@@ -42,6 +42,8 @@ from locb.kernels.eloc.state import (
     R_DISTINCT,
     R_LOCATION,
     R_SCALE,
+    REFRESH_COUNTER,
+    REFRESH_ROUNDS,
     RETENTION,
     ROBUST,
     SCALE_ROUNDS,
@@ -52,11 +54,21 @@ from locb.kernels.eloc.state import (
     ELOCScratch,
     ELOCState,
     T,
-    allocate_scratch,
-    is_full_round,
-    is_population_round,
-    refresh_in_turn,
 )
+
+
+@inline
+def refresh_in_turn(state: ELOCState) -> None:
+    """Recompute one row of sums if this is due. In a refresh cycle, each row is due once, evenly spaced."""
+    int_params = state.int_params
+    n_rows = state.seeds.size + 2
+    cycle = max(REFRESH_ROUNDS, 64 * state.n_users[0])
+    before = int_params[REFRESH_COUNTER] * n_rows // cycle
+    int_params[REFRESH_COUNTER] += 1
+    if int_params[REFRESH_COUNTER] * n_rows // cycle > before:
+        refresh_sums(state, before)
+    if int_params[REFRESH_COUNTER] >= cycle:
+        int_params[REFRESH_COUNTER] = 0
 
 
 @inline

@@ -10,10 +10,11 @@ from locb.common.arrays import Floats, Ints
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
 from locb.kernels.common.linear_algebra import add_observation, packed_trace, solve, squared_distance
-from locb.kernels.eloc.evidence import solve_centre, within_variance
+from locb.kernels.eloc.evidence import neighbourhood_in_slot, solve_centre, within_variance
 from locb.kernels.eloc.state import (
     EQUAL_WEIGHT_TOLERANCE,
     INITIAL_PRIOR_WEIGHTS,
+    LEAST_SQUARES,
     MAX_NEIGHBOURHOODS,
     MERGE_INTERVAL,
     NOISE,
@@ -32,10 +33,38 @@ from locb.kernels.eloc.state import (
     ELOCScratch,
     ELOCState,
     T,
-    add_scaled_row,
-    neighbourhood_in_slot,
-    refresh_sums,
 )
+
+
+@inline
+def add_scaled_row(rows: Floats, i: int, others: Floats, j: int, factor: float) -> None:
+    """Add a multiple of row j of ``others`` to row i of ``rows``."""
+    for q in range(rows.shape[1]):
+        rows[i, q] += factor * others[j, q]
+
+
+@no_alloc
+def refresh_sums(state: ELOCState, row: int) -> None:
+    """Recompute one row of sums from the users: of a neighbourhood, everyone (row K), or the least squares for μ_0.
+
+    The least squares for μ_0 are row K + 1.
+    """
+    n_seeds = state.seeds.size
+    if row > n_seeds:
+        for q in range(state.population.shape[1]):
+            state.population[LEAST_SQUARES, q] = 0.0
+        for i in range(state.n_users[0]):
+            add_scaled_row(state.population, LEAST_SQUARES, state.centre_terms, i, 1.0)
+        return
+    for q in range(state.pooled_sums.shape[1]):
+        state.pooled_sums[row, q] = 0.0
+    for i in range(state.n_users[0]):
+        if row == n_seeds:
+            add_scaled_row(state.pooled_sums, row, state.sums, i, 1.0)
+            continue
+        for z in range(MAX_NEIGHBOURHOODS):
+            if neighbourhood_in_slot(state, i, z) == row:
+                add_scaled_row(state.pooled_sums, row, state.sums, i, state.weights[i, z])
 
 
 @inline

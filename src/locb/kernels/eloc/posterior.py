@@ -12,13 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
-from locb.common.jit import entry_point, inline, no_alloc
+from locb.common.jit import alloc, entry_point, inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
 from locb.kernels.common.linear_algebra import packed_trace
 from locb.kernels.eloc.component_weights import component_weight, compute_gate_weights, compute_responsibilities
-from locb.kernels.eloc.evidence import compute_evidence, everyone_evidence, own_estimate, population_evidence
+from locb.kernels.eloc.evidence import (
+    compute_evidence,
+    everyone_evidence,
+    is_full_round,
+    is_population_round,
+    own_estimate,
+    population_evidence,
+)
 from locb.kernels.eloc.state import (
     EVERYONE,
+    MAX_NEIGHBOURHOODS,
     MEMBERSHIP_EVIDENCE_GAP,
     MIN_COVARIANCE_WEIGHT,
     MIN_UNCERTAIN_WEIGHT,
@@ -34,10 +42,35 @@ from locb.kernels.eloc.state import (
     VARIANCE_STEP,
     ELOCScratch,
     ELOCState,
-    allocate_scratch,
-    is_full_round,
-    is_population_round,
 )
+
+
+@alloc
+def allocate_scratch(state: ELOCState, n_arms: int, dim: int) -> ELOCScratch:
+    """Return new work arrays for rounds with ``n_arms`` arms."""
+    columns = state.sums.shape[1]
+    n_components = state.prior_weights.size
+    max_factors = n_components + MAX_NEIGHBOURHOODS
+    return ELOCScratch(
+        np.empty((n_arms, columns)),
+        np.empty(n_arms),
+        np.empty(max_factors, np.int64),
+        np.empty((max_factors, 2)),
+        np.empty((max_factors, columns)),
+        np.empty((max_factors, columns)),
+        np.empty((n_components, 2), np.int64),
+        np.empty((MAX_NEIGHBOURHOODS + 1, columns)),
+        np.empty((MAX_NEIGHBOURHOODS + 1, columns)),
+        np.full(n_components, -np.inf),
+        np.zeros(n_components),
+        np.empty((n_components + 1, dim)),
+        np.empty(3),
+        np.empty((6, columns)),
+        np.empty((dim, n_components)),
+        np.empty((2 * dim + 1, dim)),
+        np.empty((dim, 2 * dim + 1)),
+        np.zeros(2, np.int64),
+    )
 
 
 @inline

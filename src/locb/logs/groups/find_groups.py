@@ -21,7 +21,6 @@ from locb.logs.groups.assignment import (
     estimate_users,
     refine,
 )
-from locb.logs.groups.group_tables import make_user_groups
 from locb.logs.groups.gamma_choice import (
     GAMMAS,
     MAX_COMPARED,
@@ -30,6 +29,7 @@ from locb.logs.groups.gamma_choice import (
     choose_gamma,
     score_gammas,
 )
+from locb.logs.groups.group_tables import make_user_groups
 from locb.logs.groups.mixture import (
     Population,
     compute_evidence,

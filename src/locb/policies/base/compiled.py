@@ -36,6 +36,7 @@ class CompiledPolicy(PersistentPolicy):
     """
 
     _kernel: ClassVar[Any]
+    _readonly_state: Any  # the arrays, for code that only reads them; see ``_state``
     _handle: Handle | NoHandle = NoHandle()  # the handle of the last call
     _handles: dict[int, Handle]  # by number of arms
 
@@ -47,11 +48,11 @@ class CompiledPolicy(PersistentPolicy):
         uses results of ``recommend`` unless the attribute was read in between.
         """
         self._handle.forget()
-        return self.__dict__["_state"]
+        return self._readonly_state
 
     @_state.setter
     def _state(self, state: Any) -> None:
-        self.__dict__["_state"] = state
+        self._readonly_state = state
         self._discard_handles()
 
     def _discard_handles(self) -> None:
@@ -272,7 +273,7 @@ class ScoringRowPolicy(CompiledPolicy):
         found = self._scoring_rows(checked_users)
         rows, indices, alphas, factor, sources, memberships, screen, location, is_sampled = found
         estimate, bonus, chosen = np.empty(len(arms)), np.empty(len(arms)), np.empty(len(choices), np.int64)
-        ties, generator = TIE_RULES[self._parameters["ties"]], self._state.generator
+        ties, generator = TIE_RULES[self._parameters["ties"]], self._readonly_state.generator
         replaced = np.zeros(len(choices), bool)
         if is_sampled:
             thompson_sampling.explain_samples(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -32,6 +32,10 @@ class UserIndex:
             self._names[index] = name
             self._is_assigned[index] = 1
             self._indices[name] = index
+        self.unassigned = capacity - len(self._indices)  # number of indices without a user
+        # The index of a user, or None if the user is unknown; the name of the user at an index, or None if there is none.
+        self.index_of: Callable[[str], int | None] = self._indices.get
+        self.name_of: Callable[[int], str | None] = self._names.__getitem__
         self._free = [index for index, name in enumerate(self._names) if name is None]
 
     def __len__(self) -> int:
@@ -41,22 +45,9 @@ class UserIndex:
         return name in self._indices
 
     @property
-    def unassigned(self) -> int:
-        """Number of indices without a user."""
-        return len(self._names) - len(self._indices)
-
-    @property
     def capacity(self) -> int:
         """Number of indices, assigned and unassigned."""
         return len(self._names)
-
-    def index_of(self, name: str) -> int | None:
-        """Return the index of a user, or None if the user is unknown."""
-        return self._indices.get(name)
-
-    def name_of(self, index: int) -> str | None:
-        """Return the name of the user at an index, or None if the index is unassigned."""
-        return self._names[index]
 
     def assigned(self) -> Ints:
         """Return all assigned indices in ascending order."""
@@ -68,6 +59,7 @@ class UserIndex:
             index = heapq.heappop(self._free)
             self._names[index] = name
             self._is_assigned[index] = 1
+            self.unassigned -= 1
         else:
             index = len(self._names)
             self._names.append(name)
@@ -80,6 +72,7 @@ class UserIndex:
         index = self._indices.pop(name)
         self._names[index] = None
         self._is_assigned[index] = 0
+        self.unassigned += 1
         return index
 
     def reclaim(self, index: int) -> None:
