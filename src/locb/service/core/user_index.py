@@ -33,7 +33,7 @@ class UserIndex:
             self._is_assigned[index] = 1
             self._indices[name] = index
         self.unassigned = capacity - len(self._indices)  # number of indices without a user
-        # The index of a user, or None if the user is unknown; the name of the user at an index, or None if there is none.
+        # index_of returns None for an unknown user, and name_of for an index without a user.
         self.index_of: Callable[[str], int | None] = self._indices.get
         self.name_of: Callable[[int], str | None] = self._names.__getitem__
         self._free = [index for index, name in enumerate(self._names) if name is None]
