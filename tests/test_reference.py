@@ -5,6 +5,7 @@ code.
 """
 
 import dataclasses
+import fcntl
 import inspect
 import re
 import shutil
@@ -27,9 +28,21 @@ PUBLIC_MODULES = ("locb", "locb.datasets", "locb.interop", "locb.client", "locb.
 
 
 @pytest.fixture(scope="module")
-def inventory(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """Return the names that have an anchor by the type of their object, such as ``std:cmdoption``."""
-    folder = tmp_path_factory.mktemp("site")
+def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Return the folder of the site. Test processes that run in parallel build it once."""
+    if worker_id == "master":
+        return build_site(tmp_path_factory.mktemp("reference"))
+    folder = tmp_path_factory.getbasetemp().parent / "reference"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return build_site(folder)
+
+
+def build_site(folder: Path) -> Path:
+    """Build the site in ``folder``, unless it was built."""
+    if (folder / "complete").exists():
+        return folder / "site"
+    shutil.rmtree(folder, ignore_errors=True)
     ignored = shutil.ignore_patterns("_build", "gallery", "generated")
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=ignored)
     for name in ("CHANGELOG.md", "deploy", "examples", "tests", "src", "benchmarks"):
@@ -37,14 +50,21 @@ def inventory(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     command = [sys.executable, "-m", "sphinx", "-q", "-t", "nogallery", "-b", "html", "docs", "site"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
+    (folder / "complete").touch()
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def inventory(site: Path) -> dict[str, set[str]]:
+    """Return the names that have an anchor by the type of their object, such as ``std:cmdoption``."""
     pages: dict[str, str] = {}
     names: dict[str, set[str]] = {}
-    for kind, name, uri in read_inventory(folder / "site" / "objects.inv"):
+    for kind, name, uri in read_inventory(site / "objects.inv"):
         page, _, anchor = uri.partition("#")
         if not anchor:
             continue
         if page not in pages:
-            pages[page] = (folder / "site" / page).read_text(encoding="utf-8")
+            pages[page] = (site / page).read_text(encoding="utf-8")
         if f'id="{anchor}"' in pages[page]:
             names.setdefault(kind, set()).add(name)
     return names

@@ -138,7 +138,7 @@ def test_item_table_with_text_ids_and_missing_numbers(tmp_path: Path) -> None:
     env = load(tmp_path / "likes.parquet", item_features=tmp_path / "items.parquet")
     assert np.isfinite(env.item_features).all()
     items.with_columns(what=pl.lit("x")).head(1).write_parquet(tmp_path / "others.parquet")
-    with pytest.raises(ValueError, match="no item of column 'what' has a value in 'price'; add values for these items"):
+    with pytest.raises(ValueError, match="items has a value in 'price': column 'what' must contain the ids of these"):
         load(tmp_path / "likes.parquet", item_features=tmp_path / "others.parquet")
     items.select("what").write_parquet(tmp_path / "bare.parquet")
     with pytest.raises(ValueError, match="has no column other than 'what'; add columns that describe the items"):

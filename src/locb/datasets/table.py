@@ -236,7 +236,10 @@ def describe_items(table: Any, item: str, columns: Sequence[str], names: Any) ->
     aligned = pl.DataFrame({item: names.cast(pl.String)}).join(values, on=item, how="left", maintain_order="left")
     if all(aligned[column].null_count() == aligned.height for column in columns):
         described = ", ".join(map(repr, columns))
-        raise ValueError(f"no item of column {item!r} has a value in {described}; add values for these items")
+        raise ValueError(
+            f"none of the {len(names):,} items has a value in {described}: column {item!r} must contain the ids of "
+            "these items, and at least one of them must have a value"
+        )
     variants = (
         known.join(aligned.select(item), on=item, how="semi")
         .group_by(item)

@@ -23,7 +23,10 @@ Renderer = Callable[[bytes, bytes, bytes, NameOf], bytes]
 
 
 class PackedSource(msgspec.Struct, array_like=True, gc=False):
-    """Variant of ``schemas.EvidenceSource`` with the user index of the seed; None if the index had no user."""
+    """Variant of ``schemas.EvidenceSource`` with the user index of the seed.
+
+    ``seed`` is None if the source has no seed, or if the index had no user.
+    """
 
     kind: str
     seed: int | None

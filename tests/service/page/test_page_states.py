@@ -174,6 +174,17 @@ def test_empty_states(browser: Browser, client_with_token: httpx.Client) -> None
         expect(page.locator("#notices")).to_contain_text("No rewards yet")
 
 
+def test_map_of_a_single_user_states_no_variance(browser: Browser, tmp_path: Path) -> None:
+    with serving(tmp_path) as (client, _), open_page(browser, str(client.base_url)) as opened:
+        request = {"user": "ann", "decision_id": "d", "arms": arms([1.0, 0.0, 0.0])}
+        client.post("/v1/recommend", json=request).raise_for_status()
+        client.post("/v1/reward", json={"decision_id": "d", "reward": 1.0}).raise_for_status()
+        response = client.get("/v1/map").json()
+        assert response["explained_variance"] is None
+        opened.page.goto(f"{client.base_url}/#map")
+        expect(opened.page.locator("#map-description")).to_have_text(f"{response['description']}.")
+
+
 def test_problem_of_a_panel_is_shown_until_it_is_over(browser: Browser, client: httpx.Client) -> None:
     with open_page(browser, str(client.base_url)) as opened:
         page = opened.page

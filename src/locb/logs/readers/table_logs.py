@@ -258,7 +258,9 @@ class _TableLog:
         import polars as pl
 
         if features is not None:
-            raise ParameterError("features", ": the column of arms already has features; omit one of the two")
+            raise ParameterError(
+                "features", f" must be omitted, because the arms in column {self.columns.arms!r} already have features"
+            )
         frame = self.frame.filter(pl.Series(self.usable))
         described, notes = described_features(frame, self.columns.chosen, self.columns.features, pl.Series(arm_ids))
         self.notes += notes

@@ -44,7 +44,10 @@ def certificate_progress(policy: Any, gamma: float) -> Generator[None, None, Flo
 
 
 def _largest_reach(policy: Any, state: Any, s: int) -> Generator[None, None, float]:
-    """Compute the sum of the two largest values of distance from the seed user plus radius in cluster s, in steps."""
+    """Compute, in steps, the sum of the two largest values of ``reach`` among the members of cluster s.
+
+    The reach of a member is the distance between its estimate and that of the seed user, plus its radius.
+    """
     dim, block = policy.dim, policy.user_batch_size
     members = np.flatnonzero(unpack_bits(state.members[s, None], policy.n_users)[0])
     seed = state.estimates[state.seeds[s], :dim]
