@@ -14,7 +14,7 @@ from commandline import CUSTOM_POLICY, call
 from datasets import files
 from locb.cli import app
 from locb.evaluation.findings import FAILS, HOLDS, UNDECIDED, Findings, Measurement
-from locb.experiments.jobs import code_digest
+from locb.evaluation.run_folder import code_digest
 from locb.experiments.matrix import plan_matrix
 from locb.experiments.matrix.claims import build_claims, non_inferiority_table
 from locb.experiments.matrix.scenario_result import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from locb.cli.errors import leave
 from locb.evaluation.findings import Findings
+from locb.evaluation.run_folder import UNFINISHED_FOLDER
 
 if TYPE_CHECKING:
     from locb.experiments.jobs import Ledger
@@ -85,6 +87,24 @@ def resumable(ledger: Ledger, *more: str) -> Iterator[Ledger]:
             leave("interrupted; no run was finished, so nothing was saved; run the same command to start again", 130)
         kept = f"finished runs in {ledger.folder}: {ledger.finished}"
         leave(f"interrupted; {kept}; to continue, run: {shlex.join(['locb', *sys.argv[1:], *more])}", 130)
+
+
+@contextmanager
+def resumable_replays(output: Path) -> Iterator[Path]:
+    """Provide the folder of finished replays, which is deleted when the block ends. On Ctrl-C, exit with a message."""
+    from locb.logs.saved_replays import count_saved
+
+    folder = output / UNFINISHED_FOLDER
+    if before := count_saved(folder):
+        console.print(f"Found {before:,} finished replays in {folder}.", markup=False)
+    try:
+        yield folder
+    except KeyboardInterrupt:
+        count = count_saved(folder)
+        if not count:
+            leave("interrupted; no replay was finished, so nothing was saved; run the same command to start again", 130)
+        leave(f"interrupted; finished replays in {folder}: {count:,}; run the same command to continue", 130)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_all(

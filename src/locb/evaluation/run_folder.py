@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,22 @@ from typing import Any
 SETTINGS_FILE = "settings.json"
 PLAN_FILE = "plan.json"
 RUNS_FOLDER = "runs"
-UNFINISHED_FOLDER = "unfinished"  # in the folder of a comparison: the files above, until the comparison is complete
+UNFINISHED_FOLDER = "unfinished"  # in the folder of results: finished parts, until all parts are finished
+# Packages whose code influences the outcome of a run.
+SOURCE_PACKAGES = ("common", "policies", "kernels", "environments", "datasets", "evaluation")
+
+
+def code_digest(packages: Sequence[str] = SOURCE_PACKAGES) -> str:
+    """Return a digest of the source code of packages of ``locb``; by default, of all that determines outcomes of runs.
+
+    A folder of runs stores the digest, so that all runs in the folder have the same version of the code.
+    """
+    root = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for name in packages:
+        for path in sorted((root / name).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

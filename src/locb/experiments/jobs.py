@@ -16,12 +16,10 @@ from typing import Any
 
 import locb
 from locb.common.validation import ParameterError
-from locb.evaluation.run_folder import RUNS_FOLDER, SETTINGS_FILE, RunPlan, write_json
+from locb.evaluation.run_folder import RUNS_FOLDER, SETTINGS_FILE, RunPlan, code_digest, write_json
 from locb.experiments.parallel import Workers
 
 FORMAT = 2  # format of the files in a run folder; Ledger rejects folders with another format
-# Packages whose code influences the outcome of a run.
-SOURCE_PACKAGES = ("common", "policies", "kernels", "environments", "datasets", "evaluation")
 
 
 @dataclass(frozen=True)
@@ -177,19 +175,6 @@ class Ledger:
         write_json(self._runs / job.name, {"job": job.identity, "outcome": outcome})
 
 
-def code_digest() -> str:
-    """Return a digest of the source code that determines the outcomes of runs.
-
-    A folder of runs stores the digest, so that all runs in the folder have the same version of the code.
-    """
-    root = Path(locb.__file__).parent
-    digest = hashlib.sha256()
-    for name in SOURCE_PACKAGES:
-        for path in sorted((root / name).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that influence the results, and the date."""
     import numba
@@ -207,7 +192,7 @@ def versions() -> dict[str, str]:
 def commit() -> str:
     """Return the commit of the source code, with "+ changes" if files differ from it; "unknown" without a repository.
 
-    An installed package has no repository. :func:`code_digest` then identifies the code.
+    An installed package has no repository. ``code_digest`` then identifies the code.
     """
     root = Path(locb.__file__).parent
 

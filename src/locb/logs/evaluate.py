@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from locb.logs.estimators import FixedEstimators
 from locb.logs.log import Log
 from locb.logs.replay import Terms, learning_curve, replay
 from locb.logs.results import Evaluation, PolicyEvaluation, PolicyValue, Weights, decide
+from locb.logs.saved_replays import SavedReplays
 from locb.logs.targets import LOGGED, FixedTarget, LearningTarget, make_target, name_policies
 
 MIN_EFFECTIVE = 30  # effective decisions below which there is no verdict
@@ -36,6 +38,7 @@ def evaluate(
     replicates: int = 1000,
     replays: int = 20,
     seed: int = 0,
+    folder: str | os.PathLike[str] | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Evaluation:
     """Estimate what policies would have earned on the decisions of a log, and compare them with a baseline.
@@ -61,6 +64,9 @@ def evaluate(
         in each of them.
     seed : int, default 0
         Random seed of the bootstrap, of the replays and of the policies.
+    folder : path, optional
+        Folder to which each replay of a policy that is given by name is written when it ends. A later call with the
+        same folder reuses finished replays, for example after an interruption. You can delete the folder at any time.
     progress : callable, optional
         Called with the name of a policy and the finished share of its evaluation.
 
@@ -84,7 +90,8 @@ def evaluate(
     'better'
     """
     replicates, replays = check_int("replicates", replicates, 100), check_int("replays", replays, 5)
-    run = _Run(log, learn, dict(parameters or {}), replicates, replays, check_int("seed", seed, 0), progress)
+    seed = check_int("seed", seed, 0)
+    run = _Run(log, learn, dict(parameters or {}), replicates, replays, seed, folder, progress)
     return run.run(name_policies(policies), baseline)
 
 
@@ -126,6 +133,7 @@ class _Run:
         replicates: int,
         replays: int,
         seed: int,
+        folder: str | os.PathLike[str] | None,
         progress: Callable[[str, float], None] | None,
     ) -> None:
         self.notes: list[str] = []
@@ -134,6 +142,7 @@ class _Run:
         self.learn, self.parameters, self.seed = learn, parameters, seed
         self.progress = progress or (lambda *_: None)
         self.replicates, self.replays = replicates, replays
+        self.saved = None if folder is None else SavedReplays(folder, self.log)
         self.estimators = FixedEstimators(self.log, replicates, seed)
         self.has_propensities = log.has_propensities
         self.curves: dict[str, list[tuple[int, float]]] = {}
@@ -228,7 +237,7 @@ class _Run:
             return PolicyEvaluation(target.name, "learning", [], None, verdict, sentence, [NO_PROPENSITIES])
         base_terms = self._base_terms("replay", base)
         report = lambda share: self.progress(target.name, share)  # noqa: E731 - a callback
-        run = replay(self.log, target, base_terms, self.replays, self.seed, report)
+        run = replay(self.log, target, base_terms, self.replays, self.seed, report, self.saved)
         self.curves[target.name] = learning_curve(self.log.rewards[run.accepted])
         is_accepted = np.zeros(len(self.log))
         is_accepted[run.accepted] = 1.0

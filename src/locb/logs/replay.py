@@ -13,6 +13,7 @@ from locb.common.arrays import Floats, Ints
 from locb.evaluation.confidence_intervals import ci_half_width
 from locb.logs.bootstrap import Interval, random_stream
 from locb.logs.log import Log
+from locb.logs.saved_replays import SavedReplays
 from locb.logs.targets import LearningTarget
 
 MAX_CACHED_OFFERS = 10_000  # lists of arms whose contexts are computed once
@@ -49,7 +50,13 @@ class ReplayRun:
 
 
 def replay(
-    log: Log, target: LearningTarget, baseline: Terms, samples: int, seed: int, progress: Progress | None = None
+    log: Log,
+    target: LearningTarget,
+    baseline: Terms,
+    samples: int,
+    seed: int,
+    progress: Progress | None = None,
+    saved: SavedReplays | None = None,
 ) -> ReplayRun:
     """Let a new policy make the decisions of a log, and learn from those in which it chooses the logged arm.
 
@@ -75,6 +82,8 @@ def replay(
         Random seed of rejections, samples and policies.
     progress : callable, optional
         Called with the share of finished work.
+    saved : SavedReplays, optional
+        Finished replays, which are not computed again.
     """
     smallest = float(log.propensities.min())
     rng = random_stream(seed, "replay")
@@ -87,7 +96,7 @@ def replay(
             rows, users = _sample_users(log, clusters, rng)
         used = np.flatnonzero(rng.random(len(rows)) < smallest / log.propensities[rows])
         report = None if progress is None else _scaled(progress, number, samples + 1)
-        taken = rows[used[_replay_once(log, target, seed + number, rows[used], users[used], report)]]
+        taken = rows[used[_replay_once(log, target, seed + number, rows[used], users[used], report, saved)]]
         if number == 0:
             accepted = taken
         if taken.size:
@@ -97,11 +106,11 @@ def replay(
     return ReplayRun(accepted, smallest, _interval(accepted, values), _interval(accepted, differences))
 
 
-def replay_accepted(log: Log, target: LearningTarget, rows: Ints, seed: int) -> Ints:
+def replay_accepted(log: Log, target: LearningTarget, rows: Ints, seed: int, saved: SavedReplays | None = None) -> Ints:
     """Return the decisions that are accepted if a new policy makes only the decisions ``rows``; see ``replay``."""
     rng = random_stream(seed, "replay")
     used = rows[rng.random(len(rows)) < float(log.propensities.min()) / log.propensities[rows]]
-    return used[_replay_once(log, target, seed, used, log.users[used], None)]
+    return used[_replay_once(log, target, seed, used, log.users[used], None, saved)]
 
 
 def _interval(accepted: Ints, values: list[float]) -> Interval:
@@ -138,9 +147,28 @@ def _sample_users(log: Log, clusters: list[Ints], rng: np.random.Generator) -> t
 
 
 def _replay_once(
-    log: Log, target: LearningTarget, seed: int, rows: Ints, users: Ints, progress: Progress | None
+    log: Log,
+    target: LearningTarget,
+    seed: int,
+    rows: Ints,
+    users: Ints,
+    progress: Progress | None,
+    saved: SavedReplays | None,
 ) -> Ints:
     """Return the positions in ``rows`` of the accepted decisions."""
+    if saved is None or target.identity is None:
+        return _compute_replay(log, target, seed, rows, users, progress)
+    key = saved.key(target.identity, seed, rows, users)
+    accepted = saved.get(key)
+    if accepted is None:
+        accepted = _compute_replay(log, target, seed, rows, users, progress)
+        saved.put(key, accepted)
+    return accepted
+
+
+def _compute_replay(
+    log: Log, target: LearningTarget, seed: int, rows: Ints, users: Ints, progress: Progress | None
+) -> Ints:
     policy = target.make(seed)
     contexts: list[Floats] | None = None
     if len(log.offers) <= MAX_CACHED_OFFERS:

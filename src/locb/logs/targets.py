@@ -6,6 +6,8 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,10 +75,14 @@ class FixedTarget:
 
 @dataclass(frozen=True)
 class LearningTarget:
-    """Policy that learns. ``make`` returns a new policy; its argument is a random seed."""
+    """Policy that learns. ``make`` returns a new policy; its argument is a random seed.
+
+    ``identity`` describes all that determines the policy, except the seed; None if that is not known.
+    """
 
     name: str
     make: Callable[[int], Policy]
+    identity: str | None = None
 
 
 Target = FixedTarget | LearningTarget
@@ -159,9 +165,19 @@ def _named_target(name: str, policy: str, log: Log, parameters: Mapping[str, Any
     accepted = inspect.signature(POLICIES[policy]).parameters
     if "reward_range" in accepted and "reward_range" not in arguments:
         arguments["reward_range"] = reward_range(log.rewards)
+    plain = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in arguments.items()}
+    identity = f"{policy} {sorted(plain.items())} {_source_of(POLICIES[policy])}"
     if "seed" in accepted and "seed" not in arguments:
-        return LearningTarget(name, lambda seed: make_policy(policy, **arguments, seed=seed))
-    return LearningTarget(name, lambda _: make_policy(policy, **arguments))
+        return LearningTarget(name, lambda seed: make_policy(policy, **arguments, seed=seed), identity)
+    return LearningTarget(name, lambda _: make_policy(policy, **arguments), identity)
+
+
+def _source_of(policy: Any) -> str:
+    """Return the text of the file of a custom policy, and an empty text for a policy of ``locb``."""
+    while isinstance(policy, partial):
+        policy = policy.func
+    file = None if policy.__module__.startswith("locb.") else inspect.getsourcefile(policy)
+    return "" if file is None else Path(file).read_text(encoding="utf-8")
 
 
 def reward_range(rewards: Floats) -> tuple[float, float] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -20,6 +21,7 @@ from locb.logs.evaluate import MIN_EFFECTIVE, NO_PROPENSITIES, usable_decisions
 from locb.logs.log import Log
 from locb.logs.replay import Terms, replay_accepted
 from locb.logs.results import PolicyValue, Tuning, TuningCandidate, decide
+from locb.logs.saved_replays import SavedReplays
 from locb.logs.targets import LOGGED, LearningTarget, make_target
 from locb.policies import POLICIES
 
@@ -70,6 +72,7 @@ def tune(
     replays: int = 3,
     replicates: int = 200,
     seed: int = 0,
+    folder: str | os.PathLike[str] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Tuning:
     """Choose a policy and its parameters on a log, and estimate what the choice earns without the winner's curse.
@@ -96,6 +99,9 @@ def tune(
         Number of bootstrap replicates for the intervals, at least 20. The choice is repeated in each replicate.
     seed : int, default 0
         Seed of folds, replays, replicates and policies.
+    folder : path, optional
+        Folder to which each replay is written when it ends. A later call with the same folder reuses finished replays,
+        for example after an interruption. You can delete the folder at any time.
     progress : callable, optional
         Called with the finished share of the search.
 
@@ -130,11 +136,12 @@ def tune(
     entries = make_candidates(policies, DEFAULT_GRID if grid is None else grid)
     fold_of, group_of = assign_folds(used.users, folds, seed)
     targets = [make_target(entry.name, entry.policy, used, True, entry.parameters) for entry in entries]
+    saved = None if folder is None else SavedReplays(folder, used)
     sums = _Sums(*np.zeros((2, folds, int(group_of.max()) + 1, len(entries) + 1)))
     for number, target in enumerate(targets):
         for fold in range(folds):
             rows = np.flatnonzero(fold_of == fold)
-            for taken, terms in _fold_terms(used, target, entries[number], rows, replays, seed):
+            for taken, terms in _fold_terms(used, target, entries[number], rows, replays, seed, saved):
                 np.add.at(sums.rewards[fold, :, number], group_of[taken], terms.numerator)
                 np.add.at(sums.counts[fold, :, number], group_of[taken], terms.denominator)
             if progress is not None:
@@ -147,12 +154,12 @@ def tune(
 
 
 def _fold_terms(
-    log: Log, target: Any, entry: _Entry, rows: Ints, replays: int, seed: int
+    log: Log, target: Any, entry: _Entry, rows: Ints, replays: int, seed: int, saved: SavedReplays | None
 ) -> Iterator[tuple[Ints, Terms]]:
     """Return the decisions of one fold from which a candidate is evaluated, with their terms."""
     if isinstance(target, LearningTarget):
         for repeat in range(replays):
-            taken = replay_accepted(log, target, rows, seed + repeat)
+            taken = replay_accepted(log, target, rows, seed + repeat, saved)
             yield taken, Terms(log.rewards[taken] / replays, np.full(len(taken), 1.0 / replays))
     else:
         part = log.select(rows)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from locb.cli.common import console, parameter_pair, print_written
+from locb.cli.common import console, parameter_pair, print_written, resumable_replays
 from locb.cli.data.log_options import (
     Arms,
     Chosen,
@@ -123,27 +123,29 @@ def evaluate(
     read = read_log(log, log_format, options)
     parameters = dict(parameter_pair(pair) for pair in parameter or [])
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        tasks = {name: bar.add_task(name, total=1.0) for name in policies}
-        evaluation = locb.evaluate(
-            read,
-            policies,
-            baseline=baseline,
-            parameters=parameters,
-            replicates=replicates,
-            replays=replays,
-            seed=seed,
-            progress=lambda name, share: bar.update(tasks[name], completed=share),
-        )
-    console.print(make_evaluation_table(evaluation))
-    for result in evaluation.results:
-        if result.sentence:
-            console.print(result.sentence, style="bold", markup=False, emoji=False)
-        for text in result.warnings:
-            console.print(f"  {text}", style="dim", markup=False, emoji=False)
-    for note in evaluation.notes:
-        console.print(f"note: {note}", style="yellow", markup=False, emoji=False)
-    print_written(write_evaluation(evaluation, output))
+    with resumable_replays(output) as folder:
+        with Progress(*columns, console=console, transient=True) as bar:
+            tasks = {name: bar.add_task(name, total=1.0) for name in policies}
+            evaluation = locb.evaluate(
+                read,
+                policies,
+                baseline=baseline,
+                parameters=parameters,
+                replicates=replicates,
+                replays=replays,
+                seed=seed,
+                folder=folder,
+                progress=lambda name, share: bar.update(tasks[name], completed=share),
+            )
+        console.print(make_evaluation_table(evaluation))
+        for result in evaluation.results:
+            if result.sentence:
+                console.print(result.sentence, style="bold", markup=False, emoji=False)
+            for text in result.warnings:
+                console.print(f"  {text}", style="dim", markup=False, emoji=False)
+        for note in evaluation.notes:
+            console.print(f"note: {note}", style="yellow", markup=False, emoji=False)
+        print_written(write_evaluation(evaluation, output))
 
 
 def _register(policy: str) -> str:

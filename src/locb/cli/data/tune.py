@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from locb.cli.common import console, print_written
+from locb.cli.common import console, print_written, resumable_replays
 from locb.cli.data.log_options import (
     Arms,
     Chosen,
@@ -109,23 +109,25 @@ def tune(
     values = dict(_grid_values(text) for text in grid or ()) or None
     read = read_log(log, log_format, options)
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("Evaluating candidates", total=1.0)
-        tuning = locb.tune(
-            read,
-            **({"policies": policy} if policy else {}),
-            grid=values,
-            folds=folds,
-            replays=replays,
-            replicates=replicates,
-            seed=seed,
-            progress=lambda share: bar.update(task, completed=share),
-        )
-    console.print(make_tuning_table(tuning))
-    console.print(str(tuning), style="bold", markup=False, emoji=False)
-    for note in tuning.notes:
-        console.print(f"note: {note}", style="yellow", markup=False, emoji=False)
-    print_written(write_tuning(tuning, output))
+    with resumable_replays(output) as folder:
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task("Evaluating candidates", total=1.0)
+            tuning = locb.tune(
+                read,
+                **({"policies": policy} if policy else {}),
+                grid=values,
+                folds=folds,
+                replays=replays,
+                replicates=replicates,
+                seed=seed,
+                folder=folder,
+                progress=lambda share: bar.update(task, completed=share),
+            )
+        console.print(make_tuning_table(tuning))
+        console.print(str(tuning), style="bold", markup=False, emoji=False)
+        for note in tuning.notes:
+            console.print(f"note: {note}", style="yellow", markup=False, emoji=False)
+        print_written(write_tuning(tuning, output))
 
 
 def _grid_values(text: str) -> tuple[str, list[Any]]:

@@ -12,13 +12,14 @@ import numpy as np
 import locb
 from locb.common.validation import ParameterError
 from locb.evaluation.findings import Findings, Measurement
+from locb.evaluation.run_folder import code_digest
 from locb.experiments import paper_values as paper
 from locb.experiments.comparison.comparison_plan import check_settings
 from locb.experiments.comparison.comparison_run import Task
 from locb.experiments.comparison.environment_sources import settings_source
 from locb.experiments.custom_policy import policy_source
 from locb.experiments.environment_factory import make_environment
-from locb.experiments.jobs import Job, Ledger, code_digest, provenance, run_jobs
+from locb.experiments.jobs import Job, Ledger, provenance, run_jobs
 from locb.experiments.matrix.grids import ALPHAS, MAX_EXTENSIONS, Grid, extend, find_edges, initial_grid, settings
 from locb.experiments.matrix.runs import run_scenario
 from locb.experiments.matrix.scenario_result import ScenarioResult, SettingResult
