@@ -60,13 +60,11 @@ def evaluate(
     replicates : int, default 1000
         Number of bootstrap replicates for the intervals of fixed policies, at least 100.
     replays : int, default 20
-        Number of bootstrap samples of users for the interval of a learning policy, at least 5. The policy learns again
-        in each of them.
+        Number of bootstrap samples of users, at least 5, in each of which a learning policy learns again.
     seed : int, default 0
         Random seed of the bootstrap, of the replays and of the policies.
     folder : path, optional
-        Folder to which each replay of a policy that is given by name is written when it ends. A later call with the
-        same folder reuses finished replays, for example after an interruption. You can delete the folder at any time.
+        Folder of finished replays of the policies that are given by name. Later calls with the same folder reuse them.
     progress : callable, optional
         Called with the name of a policy and the finished share of its evaluation.
 
@@ -85,12 +83,9 @@ def evaluate(
     >>> rng = np.random.default_rng(1)
     >>> arm = rng.integers(2, size=600)
     >>> rows = {"user": rng.integers(40, size=600), "arm": arm, "reward": 1.0 * (rng.random(600) < 0.2 + 0.4 * arm)}
-    >>> log = Log.read(rows, propensity="uniform")
-    >>> evaluate(log, ["arm:1"])["arm:1"].verdict
+    >>> evaluate(Log.read(rows, propensity="uniform"), ["arm:1"])["arm:1"].verdict
     'better'
     """
-    replicates, replays = check_int("replicates", replicates, 100), check_int("replays", replays, 5)
-    seed = check_int("seed", seed, 0)
     run = _Run(log, learn, dict(parameters or {}), replicates, replays, seed, folder, progress)
     return run.run(name_policies(policies), baseline)
 
@@ -139,11 +134,11 @@ class _Run:
         self.notes: list[str] = []
         self.log = usable_decisions(log, self.notes)
         self.facts = log.summary()
-        self.learn, self.parameters, self.seed = learn, parameters, seed
+        self.learn, self.parameters, self.seed = learn, parameters, check_int("seed", seed, 0)
         self.progress = progress or (lambda *_: None)
-        self.replicates, self.replays = replicates, replays
+        self.replicates, self.replays = check_int("replicates", replicates, 100), check_int("replays", replays, 5)
         self.saved = None if folder is None else SavedReplays(folder, self.log)
-        self.estimators = FixedEstimators(self.log, replicates, seed)
+        self.estimators = FixedEstimators(self.log, self.replicates, self.seed)
         self.has_propensities = log.has_propensities
         self.curves: dict[str, list[tuple[int, float]]] = {}
 
