@@ -15,13 +15,13 @@ from stress.service_process import ServiceProcess
 from stress.stores import StoreLocation
 
 
-def restart(location: StoreLocation, events: int, users: int) -> dict[str, Any]:
+def restart(location: StoreLocation, events: int, users: int, policy: str) -> dict[str, Any]:
     """Measure the time from the start of a service process to its first response, without and with a snapshot.
 
-    ``events`` and ``users`` are the numbers with which the store is filled before.
+    Before, the empty store is filled with ``events`` events of ``users`` users, whose decisions ``policy`` makes.
     """
     start = time.perf_counter()
-    count = generate_history(location.folder, location.url, events, users)
+    count = generate_history(location.folder, location.url, events, users, policy=policy)
     generated = time.perf_counter() - start
     with ServiceProcess(location.folder, [], location.url) as server:
         server.start()  # compiles the kernels, so that the timed starts do not

@@ -35,10 +35,13 @@ def new_store(kind: str) -> Iterator[StoreLocation]:
 
 
 @contextmanager
-def new_stores(kind: str) -> Iterator[Callable[[], StoreLocation]]:
-    """Provide a function that creates empty stores of the kind "sqlite" or "postgresql" on the same server."""
+def new_stores(kind: str, fsync: bool = False) -> Iterator[Callable[[], StoreLocation]]:
+    """Provide a function that creates empty stores of the kind "sqlite" or "postgresql" on the same server.
+
+    Without ``fsync``, PostgreSQL does not wait for the disk.
+    """
     with tempfile.TemporaryDirectory(prefix="locb-stress-") as parent, ExitStack() as stack:
-        cluster = stack.enter_context(PostgresServer(fsync=False)) if kind == "postgresql" else None
+        cluster = stack.enter_context(PostgresServer(fsync=fsync)) if kind == "postgresql" else None
         numbers = count()
 
         def create() -> StoreLocation:
