@@ -209,7 +209,10 @@ class NeedsSize(locb.Synthetic):
         ((Site, [Site]), "policies must be names, policy classes, policies or functions .* not <class"),
         ((Site, [locb.LinUCB(n_users=7, dim=3)]), r"n_users and dim of LinUCB are \(7, 3\), but .* \(6, 3\)"),
         ((Site, [First(n_users=6, dim=3)]), "First does not record arm: .* or give the class"),
-        ((Site, ["club"], {"grid": {"gamma": [0.1]}}), "none of the policies has the parameter 'gamma': club"),
+        (
+            (Site, ["club"], {"grid": {"gamma": [0.1]}}),
+            r"has the parameter 'gamma'; choose from alpha, alpha2, ",
+        ),
         ((Site, ["club"], {"grid": {"locb": {"gamma": [0.1]}}}), "no policy 'locb' is compared; choose from club"),
         ((Site, ["club"], {"grid": {"alpha": 0.1}}), "grid must have a list of values for alpha, not 0.1"),
         ((Site, ["club"], {"grid": {"alpha": [1, 1]}}), "grid must have distinct values for alpha, not 1, 1"),

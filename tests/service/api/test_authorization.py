@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from locb.service.api.auth import MAX_CLIENTS, FailedTokens, Tokens
 from locb.service.api.routes import ROUTES, Route
-from locb.service.api.token_file import SCOPES
+from locb.service.api.scopes import SCOPES
 from locb.service.core.service import Service
 from locb.service.responses import SECURITY_HEADERS
 from serving import serving

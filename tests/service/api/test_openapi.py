@@ -13,7 +13,7 @@ import schemathesis
 
 from locb.service.api.auth import Tokens
 from locb.service.api.routes import ROUTES
-from locb.service.api.token_file import SCOPES
+from locb.service.api.scopes import SCOPES
 from locb.service.core.audit import repeat_decisions
 from serving import arms, play, same_state, serving
 

@@ -15,7 +15,7 @@ from locb.common.feature_hashing import feature_row
 from locb.service.api.auth import Tokens
 from locb.service.api.personalizer import handlers, schemas
 from locb.service.api.personalizer.conversion import to_arguments
-from locb.service.api.token_file import SCOPES
+from locb.service.api.scopes import SCOPES
 from locb.service.core.audit import repeat_decisions
 from locb.service.core.service import Service
 from locb.service.request_parsing import parse_in_steps, parse_stored_request

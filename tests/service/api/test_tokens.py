@@ -9,7 +9,8 @@ import pytest
 
 from locb.cli.watch import _read_token
 from locb.service.api.auth import Tokens, is_loopback
-from locb.service.api.token_file import SCOPES, TokenFile, read_token_file
+from locb.service.api.scopes import SCOPES
+from locb.service.api.token_file import TokenFile, read_token_file
 
 FIRST, SECOND = "first-token-of-a-client", "second-token-of-a-client"
 HASHED = f"sha256:{hashlib.sha256(FIRST.encode()).hexdigest()}"

@@ -202,5 +202,9 @@ def _check_values(name: str, values: Any, candidates: Sequence[Candidate]) -> tu
         raise ParameterError("grid", f" cannot have {name}, which the comparison sets for each run")
     if not any(accepted_parameters(candidate.factory, {name: None}) for candidate in candidates):
         names = ", ".join(candidate.name for candidate in candidates)
-        raise ParameterError("grid", f": none of the policies has the parameter {name!r}: {names}")
+        known = {key for candidate in candidates for key in inspect.signature(candidate.factory).parameters}
+        allowed = ", ".join(sorted(known.difference(SET_BY_RUN)))
+        raise ParameterError(
+            "grid", f": no compared policy ({names}) has the parameter {name!r}; choose from {allowed}"
+        )
     return tuple(values)

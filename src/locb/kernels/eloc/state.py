@@ -58,7 +58,9 @@ MIN_PRIOR_WEIGHT = 0.02  # lower bound of π for everyone, for the population, a
 MIN_NOISE = 1e-6  # lower bound of σ² relative to the scale, because σ² would be 0 for rewards without noise
 MIN_BINARY_NOISE = 0.6  # lower bound of σ² relative to the variance of rewards with at most two distinct values
 MIN_VARIANCE = 1e-6  # lower bound of the population's variance in any direction, relative to the scale
-MAX_GAP = 5.0  # everyone loses gate weight if the log evidence of the population, over all users, is higher by more
+# If the log evidence of "population", summed over all users, exceeds that of "everyone" by more than this, the excess
+# is subtracted from the log weight of "everyone".
+MAX_GAP = 5.0
 # Safety screen.
 SCREEN_SLACK = 2.0  # κ: how far the upper bound of an arm may be below the highest one, in widths of the arm
 SCREEN_DEVIATIONS = 2.0  # factor of the width of the screen "noise", in estimated standard deviations of the noise

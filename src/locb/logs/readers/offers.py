@@ -65,7 +65,8 @@ class OfferBuilder:
         """
         has_features = any(features is not None for _, features in arms)
         if self._offsets[1:] and has_features != bool(self._features):
-            raise ValueError("some lists of arms have features, and others have none")
+            here, first = ("features", "none") if has_features else ("no features", "features")
+            raise ValueError(f"the list of arms has {here}, but the first list of the log has {first}")
         added = []
         for position, (arm, features) in enumerate(arms):
             if has_features and features is None:

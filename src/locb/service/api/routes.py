@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Raw
 from starlette.responses import Response
@@ -16,6 +16,7 @@ from locb.service.api.personalizer import handlers as personalizer
 from locb.service.api.personalizer.schemas import EVENT_STATUS, PATH, RANK_STATUS, RankRequest, RankResponse
 from locb.service.api.personalizer.schemas import RewardRequest as PersonalizerRewardRequest
 from locb.service.api.request_params import MAX_TIMESTAMP
+from locb.service.api.scopes import Scope
 from locb.service.dashboard.cluster_schemas import ClusterDetail, ClusterList, ClusterTable
 from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS
 from locb.service.dashboard.history import PREVIOUS
@@ -45,8 +46,6 @@ from locb.service.schemas import (
     RewardResponse,
     UserErased,
 )
-
-Scope = Literal["decide", "read", "delete"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class Route:
     path: str
     handler: Callable[..., Awaitable[Any]]
     summary: str
-    scope: Scope
+    scope: Scope | None
     request_type: type | None = None
     response_type: type | str | None = None
     problem_statuses: tuple[int, ...] = ()

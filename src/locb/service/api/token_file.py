@@ -15,11 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from locb.service.api.scopes import ALL, SCOPES
+
 if TYPE_CHECKING:
     from locb.service.api.auth import Tokens
 
-SCOPES = ("decide", "read", "delete")
-ALL = "all"  # stands for all scopes
 HASHED = "sha256:"  # precedes the digest of a token
 MIN_TOKEN_LENGTH = 16  # characters
 CHECK_INTERVAL = 1.0  # seconds between checks whether the file has changed

@@ -87,7 +87,8 @@ export class MapPanel {
     // Users without a group are drawn first, below all other users.
     this.rows.sort((a, b) => (a.group === "none" ? 0 : 1) - (b.group === "none" ? 0 : 1));
     const explained = map.explained_variance === null ? ""
-      : ` The projection explains ${formatPercent(map.explained_variance)} of the variance of their estimated preferences.`;
+      : ` The projection explains ${formatPercent(map.explained_variance)} of the variance of their estimated`
+        + " preferences.";
     setContent(byId("map-description"), `${map.description}.${explained}`);
     this.legendNames = Array(this.colourSeeds.length).fill("–");
     clusters.forEach((cluster, index) => {

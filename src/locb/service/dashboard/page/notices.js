@@ -1,7 +1,7 @@
 /* Notices above the panels: which states of the service are reported, at which thresholds, and messages about failed
    requests. */
 
-const { formatCount } = window.locbUi;
+const { formatCount, formatTime } = window.locbUi;
 
 /* Returns the notices about the state of the service as pairs [level, text]. */
 export function statusNotices(status) {
@@ -38,6 +38,13 @@ export function statusNotices(status) {
       + "smaller --snapshot-every."]);
   }
   return notices;
+}
+
+/* Returns the notice for a failed request of the state of the service as a pair [level, text].
+   lastTime: Unix time of the last response; null if there was none. */
+export function disconnectedNotice(problem, retrySeconds, lastTime) {
+  const age = lastTime === null ? "" : ` This page shows the state at ${formatTime(lastTime)}.`;
+  return ["bad", formatProblem(problem, retrySeconds) + age];
 }
 
 /* Returns the message for a failed request. retrySeconds: seconds until the next attempt; omit it if there is none. */

@@ -1,13 +1,13 @@
 /* Dashboard page: panels, notices, connection status and token. */
 
 import { Polling, request, token } from "./api.js";
-import { formatProblem, formatTokenReason, statusNotices } from "./notices.js";
+import { disconnectedNotice, formatProblem, formatTokenReason, statusNotices } from "./notices.js";
 import { GroupsPanel } from "./groups.js";
 import { MapPanel } from "./map.js";
 import { StatusPanel } from "./status.js";
 import { UserPanel } from "./user.js";
 
-const { bindTabs, bindThemeButton, byId, create, formatTime, setContent } = window.locbUi;
+const { bindTabs, bindThemeButton, byId, create, setContent } = window.locbUi;
 const STATUS_SECONDS = 2;
 const PANEL_SECONDS = 10;
 
@@ -53,8 +53,7 @@ function onStatusProblem(problem, retrySeconds) {
   }
   isDisconnected = true;
   setBadge("bad", problem.status === 0 ? "disconnected" : "error");
-  const age = lastStatusTime === null ? "" : ` This page shows the state at ${formatTime(lastStatusTime)}.`;
-  serviceNotices = [["bad", formatProblem(problem, retrySeconds) + age]];
+  serviceNotices = [disconnectedNotice(problem, retrySeconds, lastStatusTime)];
   panelNotices = [];
   showNotices();
 }
