@@ -1,10 +1,11 @@
-"""Example of a complete policy in one file, like the compiled policies, but with a kernel of plain Python functions."""
+"""Example of a complete policy in one file, like the compiled policies, but with a kernel in plain Python."""
 
 from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from locb.kernels.common.handles import CHOOSE, LEARN
 from locb.kernels.common.linear_algebra import packed_size
 from locb.policies.base.compiled import CompiledPolicy, new_generator
 from locb.policies.parameters import Dim, Dtype, NUsers, Parameter, Seed, validate_parameters
@@ -20,31 +21,32 @@ class ToyState(NamedTuple):
     generator: Any
 
 
-def recommend(state: ToyState, user: int, contexts: Any) -> int:
-    sums = state.estimates[user, : contexts.shape[1]] + state.float_params[0]
-    scores = contexts @ sums
-    return int(np.argmax(scores)) if np.isfinite(scores).all() else -1
+class ToyScratch(NamedTuple):
+    scores: Any
 
 
-def update(state: ToyState, user: int, context: Any, reward: float) -> bool:
-    if not np.isfinite(context).all():
-        return False
-    state.estimates[user, : len(context)] += reward * context
-    state.served[user] += 1
-    state.int_params[0] += 1
-    return True
+def allocate_scratch(state: ToyState, n_arms: int, dim: int) -> ToyScratch:
+    return ToyScratch(np.empty(n_arms))
 
 
-def play(state: ToyState, users: Any, contexts: Any, rewards: Any, chosen: Any) -> None:
+def run_rounds(
+    state: ToyState, scratch: ToyScratch, steps: int, users: Any, contexts: Any, rewards: Any, chosen: Any
+) -> None:
+    dim = contexts.shape[2]
     for t, user in enumerate(users):
-        chosen[t] = recommend(state, user, contexts[t])
-        update(state, user, contexts[t, chosen[t]], rewards[t, chosen[t]])
+        if steps & CHOOSE:
+            scratch.scores[:] = contexts[t] @ (state.estimates[user, :dim] + state.float_params[0])
+            chosen[t] = np.argmax(scratch.scores) if np.isfinite(scratch.scores).all() else -1
+        if steps & LEARN:
+            state.estimates[user, :dim] += rewards[t, chosen[t]] * contexts[t, chosen[t]]
+            state.served[user] += 1
+            state.int_params[0] += 1
 
 
 class Toy(CompiledPolicy):
     """Policy that chooses the arm with the largest product with the user's sum of reward · context."""
 
-    _kernel: ClassVar[Any] = SimpleNamespace(recommend=recommend, update=update, play=play)
+    _kernel: ClassVar[Any] = SimpleNamespace(allocate_scratch=allocate_scratch, run_rounds=run_rounds)
     _user_rows: ClassVar[tuple[str, ...]] = ("estimates", "served")
     _settings: ClassVar[dict[str, slice]] = {"float_params": slice(None)}
 

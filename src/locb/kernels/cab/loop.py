@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.cab.state import ALPHA, GAMMA, TIES, CABScratch, CABState, T, allocate_scratch
+from locb.kernels.cab.state import ALPHA, GAMMA, N_USERS, TIES, CABScratch, CABState, T, allocate_scratch
 from locb.kernels.common.arm_scoring import dot, expand_contexts, is_valid, pick_arm
+from locb.kernels.common.handles import CHOOSE, LEARN
 from locb.kernels.common.linear_algebra import rank_one_update
 
 
@@ -21,7 +22,7 @@ def predict(state: CABState, arm: int, d: int, scratch: CABScratch) -> None:
     """Write θ̂_jᵀx and c_j(x) of all users j for one arm to ``scratch.predictions`` and ``scratch.widths``."""
     arms, estimates = scratch.arms, state.estimates
     factor = math.log(state.int_params[T] + 2.0)  # int_params[T] rounds are complete, so this is round t = T + 1
-    for j in range(scratch.widths.size):
+    for j in range(state.int_params[N_USERS]):
         variance = dot(arms, arm, estimates, j, d, arms.shape[1])
         scratch.predictions[j] = dot(arms, arm, estimates, j, 0, d)
         scratch.widths[j] = state.float_params[ALPHA] * math.sqrt(max(variance, 0.0) * factor)
@@ -44,7 +45,7 @@ def score(state: CABState, user: int, contexts: Floats, scratch: CABScratch) -> 
     for a in range(contexts.shape[0]):
         predict(state, a, contexts.shape[1], scratch)
         estimate, bonus, count = 0.0, 0.0, 0
-        for j in range(scratch.widths.size):
+        for j in range(state.int_params[N_USERS]):
             if is_neighbour(scratch, user, j):
                 estimate += scratch.predictions[j]
                 bonus += scratch.widths[j]
@@ -61,22 +62,12 @@ def learn_round(state: CABState, user: int, x: Floats, reward: float, scratch: C
     """
     limit = 0.25 * state.float_params[GAMMA]
     predict(state, 0, x.size, scratch)
-    for j in range(scratch.widths.size):
+    for j in range(state.int_params[N_USERS]):
         shares = scratch.widths[user] < limit and scratch.widths[j] < limit and is_neighbour(scratch, user, j)
         if j == user or shares:
             rank_one_update(state.estimates, j, x, reward, scratch.step)
     state.served[user] += 1
     state.int_params[T] += 1
-
-
-@entry_point
-def recommend(state: CABState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
-    if not is_valid(contexts.ravel()):
-        return -1
-    scratch = allocate_scratch(state, contexts.shape[0])
-    score(state, user, contexts, scratch)
-    return pick_arm(scratch.scores, state.int_params[TIES], state.generator)
 
 
 @entry_point
@@ -94,7 +85,7 @@ def explain(
     """
     if not is_valid(contexts.ravel()):
         return -1
-    scratch = allocate_scratch(state, contexts.shape[0])
+    scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
     score(state, user, contexts, scratch)
     arm = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
     estimate[:], bonus[:] = scratch.parts[:, 0], scratch.parts[:, 1]
@@ -105,32 +96,22 @@ def explain(
     return arm
 
 
-@entry_point
-def update(state: CABState, user: int, x: Floats, reward: float) -> bool:
-    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
-    if not is_valid(x):
-        return False
-    scratch = allocate_scratch(state, 1)
-    expand_contexts(x.reshape(1, x.size), scratch.arms)
-    learn_round(state, user, x, reward, scratch)
-    return True
-
-
 @no_alloc
-def play_rounds(
-    state: CABState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: CABScratch
+def run_rounds(
+    state: CABState,
+    scratch: CABScratch,
+    steps: int,
+    users: Ints,
+    contexts: Floats,
+    rewards: Floats,
+    chosen: Ints,
 ) -> None:
-    """Run the rounds of ``play`` without allocating memory."""
+    """Run T rounds (see ``locb.kernels.common.handles``)."""
     for t in range(users.size):
-        score(state, users[t], contexts[t], scratch)
-        arm = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
-        chosen[t] = arm
-        for q in range(scratch.arms.shape[1]):
-            scratch.arms[0, q] = scratch.arms[arm, q]
-        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)
-
-
-@entry_point
-def play(state: CABState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
-    play_rounds(state, users, contexts, rewards, chosen, allocate_scratch(state, contexts.shape[1]))
+        if steps & CHOOSE:
+            score(state, users[t], contexts[t], scratch)
+            chosen[t] = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
+        if steps & LEARN:
+            arm = chosen[t]
+            expand_contexts(contexts[t, arm : arm + 1], scratch.arms)
+            learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)

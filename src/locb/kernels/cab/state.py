@@ -27,20 +27,20 @@ class CABScratch(NamedTuple):
     arms: Floats  # (k, d + p) x and x xᵀ of each arm, from ``expand_contexts``
     scores: Floats  # (k,)
     parts: Floats  # (k, 2) estimate and bonus of each arm
-    predictions: Floats  # (n,) θ̂_jᵀx of one arm
-    widths: Floats  # (n,) confidence width of each user for one arm
+    predictions: Floats  # (N,) θ̂_jᵀx of one arm
+    widths: Floats  # (N,) confidence width of each user for one arm
     step: Floats  # (d + p,) change of an estimate
 
 
 @alloc
-def allocate_scratch(state: CABState, n_arms: int) -> CABScratch:
+def allocate_scratch(state: CABState, n_arms: int, _dim: int) -> CABScratch:
     """Return new work arrays for rounds with ``n_arms`` arms."""
-    columns, n = state.estimates.shape[1], state.int_params[N_USERS]
+    capacity, columns = state.estimates.shape
     return CABScratch(
         np.empty((n_arms, columns)),
         np.empty(n_arms),
         np.empty((n_arms, 2)),
-        np.empty(n),
-        np.empty(n),
+        np.empty(capacity),
+        np.empty(capacity),
         np.empty(columns),
     )

@@ -4,19 +4,34 @@
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.club.loop import learn_round
-from locb.kernels.club.state import ALPHA, GRAPH, SCREEN_WIDTH, SPARSE, TIES, CLUBScratch, CLUBState, allocate_scratch
-from locb.kernels.common.arm_scoring import apply_screen, expand_contexts, is_valid, pick_arm, score_arms
+from locb.kernels.club.state import ALPHA, GRAPH, SCREEN_WIDTH, SPARSE, TIES, CLUBScratch, CLUBState
+from locb.kernels.club.state import allocate_scratch as allocate_club_scratch
+from locb.kernels.common.arm_scoring import apply_screen, expand_contexts, pick_arm, score_arms
 from locb.kernels.common.bit_sets import ONE, trailing_zeros
+from locb.kernels.common.handles import CHOOSE, LEARN
 from locb.kernels.common.linear_algebra import solve_ridge
 
 EPSILON = 3  # entry of ``float_params``
-SUMS, ESTIMATE = 0, 1  # rows of ``rows`` in ``solve_neighbours``
+SUMS, ESTIMATE = 0, 1  # rows of ``RCLUMBScratch.rows``
+
+
+class RCLUMBScratch(NamedTuple):
+    """Work arrays of one round, allocated once for many rounds of k arms."""
+
+    rows: Floats  # (2, d + p) sums and estimate of the neighbours of a user
+    club: CLUBScratch
+
+
+def allocate_scratch(state: CLUBState, n_arms: int, dim: int) -> RCLUMBScratch:
+    """Return new work arrays for rounds with ``n_arms`` arms."""
+    return RCLUMBScratch(np.empty((2, state.estimates.shape[1])), allocate_club_scratch(state, n_arms, dim))
 
 
 @inline
@@ -85,44 +100,21 @@ def choose(state: CLUBState, user: int, contexts: Floats, rows: Floats, scratch:
     return apply_screen(scratch.arms, state.estimates, user, d, width, arm, ties, state.generator, scratch.scores)
 
 
-@entry_point
-def recommend(state: CLUBState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
-    if not is_valid(contexts.ravel()):
-        return -1
-    scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
-    return choose(state, user, contexts, np.empty((2, state.estimates.shape[1])), scratch)
-
-
-@entry_point
-def update(state: CLUBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
-    if not is_valid(x):
-        return False
-    learn_round(state, user, x, reward, 0.5 * state.float_params[EPSILON], allocate_scratch(state, 1, x.size))
-    return True
-
-
 @no_alloc
-def play_rounds(
+def run_rounds(
     state: CLUBState,
+    scratch: RCLUMBScratch,
+    steps: int,
     users: Ints,
     contexts: Floats,
     rewards: Floats,
     chosen: Ints,
-    rows: Floats,
-    scratch: CLUBScratch,
 ) -> None:
-    """Run the rounds of ``play`` without allocating memory."""
+    """Run T rounds (see ``locb.kernels.common.handles``)."""
     slack = 0.5 * state.float_params[EPSILON]
     for t in range(users.size):
-        arm = choose(state, users[t], contexts[t], rows, scratch)
-        chosen[t] = arm
-        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], slack, scratch)
-
-
-@entry_point
-def play(state: CLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
-    scratch = allocate_scratch(state, contexts.shape[1], contexts.shape[2])
-    play_rounds(state, users, contexts, rewards, chosen, np.empty((2, state.estimates.shape[1])), scratch)
+        if steps & CHOOSE:
+            chosen[t] = choose(state, users[t], contexts[t], scratch.rows, scratch.club)
+        if steps & LEARN:
+            arm = chosen[t]
+            learn_round(state, users[t], contexts[t, arm], rewards[t, arm], slack, scratch.club)

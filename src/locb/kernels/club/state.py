@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from locb.common.arrays import Floats, IndexArray, Ints, Words
-from locb.common.jit import alloc
 
 T, N_COMPONENTS, TIES, GRAPH = 0, 1, 2, 3  # entries of ``int_params``
 ALPHA, ALPHA2, SCREEN_WIDTH = 0, 1, 2  # entries of ``float_params``
@@ -62,7 +61,6 @@ class CLUBScratch(NamedTuple):
     workspace: Floats  # (2d, d) for ``solve_ridge``
 
 
-@alloc
 def allocate_scratch(state: CLUBState, n_arms: int, dim: int) -> CLUBScratch:
     """Return new work arrays for rounds with ``n_arms`` arms."""
     columns = state.estimates.shape[1]

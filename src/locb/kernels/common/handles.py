@@ -11,7 +11,8 @@ reward of the arm in ``chosen``. With ``REUSE``, the scratch contains the result
 the only round, and the state has not changed since. The shapes are (T,), (T, k, d), (T, k) and (T,).
 
 ``run_rounds`` is compiled once per type of the state; ``recommend`` and ``update`` in this module call it, and serve
-all policies. With ``NUMBA_DISABLE_JIT=1``, ``Handle.run`` calls ``run_rounds`` directly.
+all policies. ``Handle.run`` calls ``run_rounds`` directly if it is not compiled: a plain Python function, or any
+function with ``NUMBA_DISABLE_JIT=1``.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]  # has no type hints
-from numba import config, typeof, types
+from numba import typeof, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
@@ -236,7 +237,7 @@ class Handle:
         scratch = plain(kernel.allocate_scratch)(state, n_arms, dim)
         self.scratch: Any = scratch if other is None else _share(scratch, other.scratch)
         self.address, self.recommend, self.update = 0, _no_call, _no_call
-        if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set when Numba is imported
+        if plain(kernel.run_rounds) is kernel.run_rounds:
             return
         words = [0] * HEADER
         for array in _arrays((state, self.scratch)):
@@ -287,40 +288,3 @@ class NoHandle:
 
     def forget(self) -> None:
         """Do nothing, because no results are kept."""
-
-
-class KernelCalls(NoHandle):
-    """Calls of a kernel with the functions ``recommend``, ``update`` and ``play``, in the form of a handle.
-
-    Parameters
-    ----------
-    kernel : module
-        The module with the three functions.
-    state : tuple of arrays
-        The state of a policy.
-    dim : int
-        Number of features.
-    max_reward : float
-        Largest absolute value of a reward for ``update``.
-    """
-
-    def __init__(self, kernel: Any, state: Any, dim: int, max_reward: float) -> None:
-        self._kernel, self._state, self._dim, self._max_reward = kernel, state, dim, max_reward
-
-    def recommend(self, _address: int, user: int, contexts: Floats) -> int:
-        """Return the arm to recommend to a user, ``FAILED`` or ``NO_HANDLE``."""
-        if not contexts.flags.carray or contexts.shape[1] != self._dim or len(contexts) == 0:
-            return NO_HANDLE
-        return int(self._kernel.recommend(self._state, user, contexts))
-
-    def update(self, _address: int, user: int, x: Floats, reward: float) -> int:
-        """Learn the reward of context x. Return ``LEARNED``, ``FAILED`` or ``NO_HANDLE``."""
-        if not x.flags.carray or len(x) != self._dim:
-            return NO_HANDLE
-        if not abs(reward) <= self._max_reward:
-            return FAILED
-        return LEARNED if self._kernel.update(self._state, user, x, reward) else FAILED
-
-    def run(self, _steps: int, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-        """Choose an arm and learn its reward in each of T rounds."""
-        self._kernel.play(self._state, users, contexts, rewards, chosen)

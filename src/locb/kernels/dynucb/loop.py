@@ -6,9 +6,12 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.arm_scoring import expand_contexts, is_valid, next_random, pick_arm, score_arms
+from locb.kernels.common.arm_scoring import expand_contexts, next_random, pick_arm, score_arms
+from locb.kernels.common.handles import CHOOSE, LEARN
 from locb.kernels.common.linear_algebra import add_observation, rank_one_update, solve_ridge, squared_distance
 from locb.kernels.dynucb.state import N_USERS, TIES, DynUCBScratch, DynUCBState, T, allocate_scratch
+
+__all__ = ["allocate_scratch", "assign_clusters", "run_rounds"]
 
 
 @entry_point
@@ -77,35 +80,19 @@ def learn_round(state: DynUCBState, i: int, x: Floats, reward: float, scratch: D
         move_user(state, i, nearest, scratch.workspace)
 
 
-@entry_point
-def recommend(state: DynUCBState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
-    if not is_valid(contexts.ravel()):
-        return -1
-    return choose(state, user, contexts, allocate_scratch(state, contexts.shape[0], contexts.shape[1]))
-
-
-@entry_point
-def update(state: DynUCBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
-    if not is_valid(x):
-        return False
-    learn_round(state, user, x, reward, allocate_scratch(state, 1, x.size))
-    return True
-
-
 @no_alloc
-def play_rounds(
-    state: DynUCBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: DynUCBScratch
+def run_rounds(
+    state: DynUCBState,
+    scratch: DynUCBScratch,
+    steps: int,
+    users: Ints,
+    contexts: Floats,
+    rewards: Floats,
+    chosen: Ints,
 ) -> None:
-    """Run the rounds of ``play`` without allocating memory."""
+    """Run T rounds (see ``locb.kernels.common.handles``)."""
     for t in range(users.size):
-        arm = choose(state, users[t], contexts[t], scratch)
-        chosen[t] = arm
-        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)
-
-
-@entry_point
-def play(state: DynUCBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
-    play_rounds(state, users, contexts, rewards, chosen, allocate_scratch(state, contexts.shape[1], contexts.shape[2]))
+        if steps & CHOOSE:
+            chosen[t] = choose(state, users[t], contexts[t], scratch)
+        if steps & LEARN:
+            learn_round(state, users[t], contexts[t, chosen[t]], rewards[t, chosen[t]], scratch)

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from locb.common.arrays import Floats, Ints, Words
-from locb.common.jit import alloc
 
 T, N_USERS, TIES = 0, 1, 2  # entries of ``int_params``
 
@@ -35,7 +34,6 @@ class DynUCBScratch(NamedTuple):
     workspace: Floats  # (2d, d) for ``solve_ridge``
 
 
-@alloc
 def allocate_scratch(state: DynUCBState, n_arms: int, dim: int) -> DynUCBScratch:
     """Return new work arrays for rounds with ``n_arms`` arms."""
     columns = state.estimates.shape[1]

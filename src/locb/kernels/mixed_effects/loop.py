@@ -1,8 +1,9 @@
 """The rounds of MixedEffects: recommend, update and play. Symbols: ``locb.kernels.mixed_effects.state``."""
 
 from locb.common.arrays import Floats, Ints
-from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.arm_scoring import expand_contexts, is_valid, pick_arm, score_arms
+from locb.common.jit import inline, no_alloc
+from locb.kernels.common.arm_scoring import expand_contexts, pick_arm, score_arms
+from locb.kernels.common.handles import CHOOSE, LEARN
 from locb.kernels.common.linear_algebra import add_observation
 from locb.kernels.common.thompson_sampling import choose_by_sample
 from locb.kernels.mixed_effects.population import fit_population, solve_posterior
@@ -17,6 +18,8 @@ from locb.kernels.mixed_effects.state import (
     T,
     allocate_scratch,
 )
+
+__all__ = ["allocate_scratch", "run_rounds"]
 
 
 @inline
@@ -48,40 +51,19 @@ def learn_round(state: MixedEffectsState, user: int, x: Floats, reward: float, s
         fit_population(state, scratch)
 
 
-@entry_point
-def recommend(state: MixedEffectsState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
-    if not is_valid(contexts.ravel()):
-        return -1
-    return choose(state, user, contexts, allocate_scratch(state, contexts.shape[0], contexts.shape[1]))
-
-
-@entry_point
-def update(state: MixedEffectsState, user: int, x: Floats, reward: float) -> bool:
-    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
-    if not is_valid(x):
-        return False
-    learn_round(state, user, x, reward, allocate_scratch(state, 1, x.size))
-    return True
-
-
 @no_alloc
-def play_rounds(
+def run_rounds(
     state: MixedEffectsState,
+    scratch: MixedEffectsScratch,
+    steps: int,
     users: Ints,
     contexts: Floats,
     rewards: Floats,
     chosen: Ints,
-    scratch: MixedEffectsScratch,
 ) -> None:
-    """Run the rounds of ``play`` without allocating memory."""
+    """Run T rounds (see ``locb.kernels.common.handles``)."""
     for t in range(users.size):
-        arm = choose(state, users[t], contexts[t], scratch)
-        chosen[t] = arm
-        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)
-
-
-@entry_point
-def play(state: MixedEffectsState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
-    play_rounds(state, users, contexts, rewards, chosen, allocate_scratch(state, contexts.shape[1], contexts.shape[2]))
+        if steps & CHOOSE:
+            chosen[t] = choose(state, users[t], contexts[t], scratch)
+        if steps & LEARN:
+            learn_round(state, users[t], contexts[t, chosen[t]], rewards[t, chosen[t]], scratch)

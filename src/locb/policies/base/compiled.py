@@ -15,7 +15,7 @@ from locb.common.rounds import Rounds
 from locb.common.validation import MAX_REWARD, check_array, check_float
 from locb.evaluation.clusters import Membership
 from locb.kernels.common import arm_scoring, thompson_sampling
-from locb.kernels.common.handles import CHOOSE, FAILED, LEARN, LEARNED, NO_HANDLE, Handle, KernelCalls, NoHandle
+from locb.kernels.common.handles import CHOOSE, FAILED, LEARN, LEARNED, NO_HANDLE, Handle, NoHandle
 from locb.policies.base.explanations import EvidenceSource, Explanation
 from locb.policies.base.persistence import PersistentPolicy
 from locb.policies.base.policy import single_arm_rounds
@@ -30,9 +30,8 @@ class CompiledPolicy(PersistentPolicy):
     """Base class of policies whose rounds run in a compiled kernel, on a state of plain arrays.
 
     A subclass sets ``_kernel`` to its kernel module. The module has the functions ``run_rounds`` and
-    ``allocate_scratch`` (see ``locb.kernels.common.handles``), or the functions ``recommend``, ``update`` and ``play``,
-    whose first argument is the state. The ``__init__`` of the subclass is decorated with ``validate_parameters`` and
-    sets ``_state`` to a named tuple of arrays.
+    ``allocate_scratch`` (see ``locb.kernels.common.handles``). The ``__init__`` of the subclass is decorated with
+    ``validate_parameters`` and sets ``_state`` to a named tuple of arrays.
     """
 
     _kernel: ClassVar[Any]
@@ -67,12 +66,9 @@ class CompiledPolicy(PersistentPolicy):
         """Return the attributes that a copy or pickle contains: all but the handles, which contain addresses."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_handle", "_handles")}
 
-    def _handle_for(self, n_arms: int) -> Handle | KernelCalls:
+    def _handle_for(self, n_arms: int) -> Handle:
         """Return a handle for rounds with ``n_arms`` arms, and use it for further calls of the same shape."""
         limit = MAX_REWARDS[self._parameters["dtype"]]
-        if not hasattr(self._kernel, "run_rounds"):
-            self._handle = KernelCalls(self._kernel, self._state, self._dim, limit)
-            return self._handle
         handles: dict[int, Handle] = self.__dict__.setdefault("_handles", {})
         handle = handles.get(n_arms)
         if handle is None:
