@@ -10,7 +10,7 @@ Look at the users and the groups of a policy: tables with your own ids, and char
 # A policy and its users
 # ----------------------
 #
-# The readers of this example have names. ``locb`` numbers users from 0, so the list of names translates between the two.
+# The readers of this example have names. ``locb`` numbers users from 0, so the list of names translates between names and numbers.
 
 import locb
 

@@ -23,7 +23,7 @@ CAUSES = {
     "not-found": "No route has this path.",
     "unknown-decision": "No decision has this id, its user was erased, or `--retain` dropped it.",
     "unknown-user": "No user has this id, or the user was erased.",
-    "unknown-cluster": "No cluster has this user as its seed or, with CLUB and SCLUB, as its first member.",
+    "unknown-cluster": "No cluster has this user as its seed or, if the policy has no seed users, as its first member.",
     "method-not-allowed": "The route does not support the HTTP method. The header `Allow` lists the supported methods.",
     "timeout": "The request did not arrive completely within {option}`locb serve --read-timeout`.",
     "conflict": "A request with different content has used the decision id, or the decision already has a different "
