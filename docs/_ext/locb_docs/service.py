@@ -33,8 +33,8 @@ CAUSES = {
     "unsupported-media-type": "The content type of the body is missing, or is not `application/json` and does not end "
     "in `+json`.",
     "invalid": "The request can be parsed, but a value is not allowed. `fields` lists the fields with such values.",
-    "too-many-requests": "Too many requests are in progress or waiting for the disk, or the client has too many "
-    "connections, or has sent too many unknown tokens. The header `Retry-After` has the "
+    "too-many-requests": "There are too many requests in progress, requests that wait for the disk, exports or "
+    "connections, or the client has sent too many unknown tokens. The header `Retry-After` has the "
     "number of seconds to wait before a retry.",
     "unavailable": "The service cannot write to or read from its database. `detail` has the reason. Retry with the "
     "same decision id.",
