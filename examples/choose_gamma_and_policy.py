@@ -11,7 +11,7 @@ regret and on the groups. The example also shows in which environments a policy 
 # The effect of gamma
 # -------------------
 #
-# Of the policies, only LOCB has the parameter ``gamma``. If ``gamma`` is too small, LOCB needs many rounds before a group is final, that is, before
+# ``gamma`` is a parameter of LOCB. If ``gamma`` is too small, LOCB needs many rounds before a group is final, that is, before
 # its members no longer change. If ``gamma`` is too large, groups become final before LOCB can distinguish their users. In this environment, two users
 # of one true cluster are at most 0.2 apart (``spread``).
 #

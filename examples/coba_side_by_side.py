@@ -48,7 +48,7 @@ print("identical:", run.rewards.tolist() == rewards[0])
 # An environment of coba in locb
 # ------------------------------
 #
-# ``from_coba`` reads the interactions of an environment of coba. Its contexts and actions have named features, which are hashed to ``dim`` features.
+# ``from_coba`` reads the interactions of an environment of coba. The contexts and actions have named features, which are hashed to ``dim`` features.
 
 (site,) = cb.Environments.from_linear_synthetic(2_000, n_actions=5, seed=1)
 recorded = from_coba(site, dim=128)

@@ -10,7 +10,7 @@ Look at the users and the groups of a policy: tables with your own ids, and char
 # A policy and its users
 # ----------------------
 #
-# The readers of this example have names. ``locb`` numbers users from 0, so the list of names translates between the two.
+# The readers of this example have names. ``locb`` numbers users from 0, so the list of names translates between names and numbers.
 
 import locb
 
@@ -48,12 +48,12 @@ print(explained.sources_frame(names).head(3))
 chart = policy.plot_users(names)
 
 # %%
-# The sizes of the groups:
+# The chart shows the sizes of the groups.
 
 chart = policy.plot_groups(names)
 
 # %%
-# The sum of two charts of regret compares two runs on the same rounds.
+# To compare two runs on the same rounds, add their charts of regret.
 
 separate = locb.simulate(locb.LinUCB(n_users=env.n_users, dim=env.dim), env, rounds=20_000, seed=1)
 chart = run.plot_regret() + separate.plot_regret()

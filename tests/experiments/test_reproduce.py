@@ -99,6 +99,14 @@ def test_st_baselines_stop_with_the_last_cluster_of_locb() -> None:
     assert {record["method"] for record in records} == {*paper.METHODS, "LOCB as printed", "ST-ELOC"}
 
 
+def test_limitation_names_the_data_set_and_the_consequence() -> None:
+    note = "MovieLens: At gamma 0.2, 0 of 100 users are in true groups of two or more users, so F1 is not informative."
+    limitation = DataSet("movielens", {}, 0.992, note, "digest").limitation
+    assert limitation.startswith("At gamma 0.2, 0 of 100 users of MovieLens are in true groups of two or more users. ")
+    assert limitation.endswith("claims about the accuracy at this gamma are not counted.")
+    assert DataSet("synthetic", {}, None, None, "digest").limitation == ""
+
+
 def test_setting_of_the_highest_f1_is_chosen_by_the_other_repeats() -> None:
     settings = {
         "alpha 1": {0: {"f1": 0.9}, 1: {"f1": 0.2}, 2: {"f1": 0.2}},

@@ -137,7 +137,7 @@ def test_dataset_scenarios() -> None:
         ("movielens-rated", "rated", None),
         ("movielens-any", "any", None),
     ]
-    assert both[0].description == "Real data (movielens), zero-reward arms: rated."
+    assert both[0].description == "Real data (movielens), with --zeros rated."
     (fewer,) = dataset_scenarios({"data": "yahoo", "path": "x", "n_users": 30}, EVALUATION)
     assert fewer.description == "Real data (yahoo), up to 30 users."
     for scenario in SCENARIOS.values():

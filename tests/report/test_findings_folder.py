@@ -98,6 +98,7 @@ def test_results_page_depends_on_the_csv_files_only(tmp_path: Path) -> None:
     assert "4 claims: 0 hold, 2 do not hold, 2 are undecided.\n0 of them are claims of this project" in page
     assert "Yelp and Yahoo were not run" in " ".join(page.partition("## Terms")[0].split())
     assert "| LOCB is best. | Table 1 | Synthetic | undecided | a above b: by 0.200 ± 0.100; a above <c>: by" in page
+    assert "\n\n*Synthetic:* Because.\n\n" in page  # a paragraph below the claims names the data that it explains
     assert "| LOCB | 0.976 ± 0.067 |" in page
     assert "![Curve](results/verify/curve.svg)" in page
     assert "## Policies on many scenarios" in page

@@ -23,7 +23,7 @@ CAUSES = {
     "not-found": "No route has this path.",
     "unknown-decision": "No decision has this id, its user was erased, or `--retain` dropped it.",
     "unknown-user": "No user has this id, or the user was erased.",
-    "unknown-cluster": "No cluster has this user as its seed or, with CLUB and SCLUB, as its first member.",
+    "unknown-cluster": "No cluster has this user as its seed or, if the policy has no seed users, as its first member.",
     "method-not-allowed": "The route does not support the HTTP method. The header `Allow` lists the supported methods.",
     "timeout": "The request did not arrive completely within {option}`locb serve --read-timeout`.",
     "conflict": "A request with different content has used the decision id, or the decision already has a different "
@@ -33,8 +33,8 @@ CAUSES = {
     "unsupported-media-type": "The content type of the body is missing, or is not `application/json` and does not end "
     "in `+json`.",
     "invalid": "The request can be parsed, but a value is not allowed. `fields` lists the fields with such values.",
-    "too-many-requests": "Too many requests are in progress or waiting for the disk, or the client has too many "
-    "connections, or has sent too many unknown tokens. The header `Retry-After` has the "
+    "too-many-requests": "There are too many requests in progress, requests that wait for the disk, exports or "
+    "connections, or the client has sent too many unknown tokens. The header `Retry-After` has the "
     "number of seconds to wait before a retry.",
     "unavailable": "The service cannot write to or read from its database. `detail` has the reason. Retry with the "
     "same decision id.",

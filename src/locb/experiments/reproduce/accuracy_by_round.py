@@ -87,7 +87,7 @@ def _table(name: str, title: str, points: list[int], curves: dict[str, Any]) -> 
         }
         for key, label in LABELS.items()
     ]
-    return ResultTable(name, SECTION, title, rows, "F1 is measured after the last round.")
+    return ResultTable(name, SECTION, title, rows, "The column F1 has the value after the last round.")
 
 
 def _claims(label: str, evidence: str, curves: dict[str, Any], limitation: str) -> list[Claim]:

@@ -26,8 +26,11 @@ class DataSet:
 
     @property
     def limitation(self) -> str:
-        """Reason why F1 at the paper's gamma is not informative; empty if F1 is informative."""
-        return "" if self.note is None else self.note.partition(": ")[2].partition(", so F1")[0] + "."
+        """Reason why claims about F1 at the paper's gamma are not counted; empty if F1 is informative."""
+        if self.note is None:
+            return ""
+        fact = self.note.partition(": ")[2].partition(", so F1")[0].replace("users", f"users of {self.label}", 1)
+        return f"{fact}. F1 is therefore not informative, and claims about the accuracy at this gamma are not counted."
 
     @property
     def label(self) -> str:

@@ -165,7 +165,7 @@ def dataset_scenarios(data: dict[str, Any], role: str) -> list[Scenario]:
     for index, zeros in enumerate(kinds):
         settings = data if zeros is None else data | {"zeros": zeros}
         kind = settings.get("zeros")
-        arms = "" if kind is None else f", zero-reward arms: {kind}"
+        arms = "" if kind is None else f", with --zeros {kind}"
         first = FIRST_SEED[role] + (DATA_POSITION + index) * SEEDS_PER_SCENARIO
         label = name if kind is None else f"{name}-{kind}"
         users = f", up to {settings['n_users']} users" if "n_users" in settings else ""

@@ -152,7 +152,7 @@ def _claims(rounds: list[int], curves: dict[str, Floats], bound: list[float]) ->
             "Regret stays below the bound of the theorem.",
             "Theorem 3",
             Criterion.always("points of the curves below the bound", below, total),
-            vacuous="The bound exceeds 1 per round, which is the largest possible regret." if trivial else "",
+            vacuous="The bound exceeds 1 per round, the largest possible regret of a round." if trivial else "",
         ),
         claim(
             "Regret grows more slowly than the number of rounds.",

@@ -130,7 +130,7 @@ def _claims(rounds_by_n: dict[int, list[int]], below: list[bool]) -> list[Claim]
             [Criterion.always("runs that end before the bound", sum(below), len(below))],
             evidence=SECTION,
             vacuous="The theorem assumes that a minimum number of rounds has been played. This number is larger than "
-            "both the measured number and the bound, so the theorem guarantees nothing at these sizes.",
+            "both the measured number of rounds and the bound, so the theorem guarantees nothing at these sizes.",
         ),
         Claim(
             SECTION,

@@ -147,8 +147,7 @@ def _render_part(part: str, folder: Path, claims: list[dict[str, str]]) -> list[
                     for c in section_claims
                 ]
                 lines += [to_markdown(["claim", "source in the paper", "data", "verdict", "evidence"], cells), ""]
-            explanations = dict.fromkeys(claim["explanation"] for claim in section_claims if claim["explanation"])
-            lines += [line for text in explanations for line in (text, "")]
+            lines += _render_explanations(section_claims)
         elif row["kind"] == "figure" and (folder / f"{row['name']}.svg").exists():
             lines += [f"![{row['title']}](results/{part}/{row['name']}.svg)", ""]
         elif row["kind"] == "table" and not row["name"].endswith("-settings"):
@@ -156,6 +155,16 @@ def _render_part(part: str, folder: Path, claims: list[dict[str, str]]) -> list[
             lines += [f"**{row['title']}**", "", to_markdown(*format_csv(text)), ""]
             lines += [row["note"], ""] if row["note"] else []
     return lines[:-1]
+
+
+def _render_explanations(claims: list[dict[str, str]]) -> list[str]:
+    """Return one paragraph per explanation of the claims of a section, with the data or the claims that it explains."""
+    subjects: dict[str, dict[str, None]] = {}
+    for claim in claims:
+        if claim["explanation"]:
+            subject = "claim" if claim["section"] in SECTIONS_WITHOUT_DATA_SET else "data"
+            subjects.setdefault(claim["explanation"], {})[claim[subject].removesuffix(".")] = None
+    return [line for text, names in subjects.items() for line in (f"*{'; '.join(names)}:* {text}", "")]
 
 
 def copy_results(source: Path, target: Path) -> None:
