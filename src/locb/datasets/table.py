@@ -83,7 +83,9 @@ def table(
     """
     columns = _check_columns(user, item, rating, reward, [features] if isinstance(features, str) else features)
     if rating is None and like_above is not None:
-        raise ParameterError("like_above", " requires rating, a column of ratings; a reward is 0 or 1")
+        raise ParameterError(
+            "like_above", " requires rating, a column of ratings; with reward, a column of 0 and 1, omit like_above"
+        )
     if features and item_features is not None:
         raise ValueError("features and item_features are both set; set only one of them")
     sources = [Source(_check_file(file)) for file in (path, item_features) if file is not None]
