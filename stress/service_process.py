@@ -177,7 +177,7 @@ class ServiceProcess:
         for line in self.get("/metrics")[1].decode().splitlines():
             if line.startswith(f"{name} "):
                 return float(line.split()[1])
-        raise KeyError(name)
+        raise KeyError(f"/metrics has no metric {name!r}")
 
 
 def cpu_seconds(pid: int) -> float:

@@ -42,12 +42,13 @@ def check_file(path: str, source: str) -> list[str]:
     problems = []
     lines = source.count("\n")
     if lines > MAX_FILE_LINES and path not in EXCEPTIONS:
-        problems.append(f"{path}: {lines} lines, at most {MAX_FILE_LINES}")
+        problems.append(f"{path}: {lines} lines; at most {MAX_FILE_LINES} are allowed")
     for node in ast.walk(ast.parse(source)) if path.endswith(".py") else ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
             length = node.end_lineno - node.lineno + 1
             if length > MAX_FUNCTION_LINES and f"{path}:{node.name}" not in EXCEPTIONS:
-                problems.append(f"{path}:{node.lineno}: {node.name} has {length} lines, at most {MAX_FUNCTION_LINES}")
+                found = f"{node.name} has {length} lines; at most {MAX_FUNCTION_LINES} are allowed"
+                problems.append(f"{path}:{node.lineno}: {found}")
     return problems
 
 
@@ -59,7 +60,7 @@ def check_folders(paths: list[str]) -> list[str]:
         for depth in range(1, len(parts)):
             entries["/".join(parts[:depth])].add(parts[depth])
     return [
-        f"{folder}: {len(names)} entries, at most {MAX_FOLDER_ENTRIES}"
+        f"{folder}: {len(names)} entries; at most {MAX_FOLDER_ENTRIES} are allowed"
         for folder, names in ((folder, found.difference(NOT_COUNTED)) for folder, found in sorted(entries.items()))
         if len(names) > MAX_FOLDER_ENTRIES and folder not in EXCEPTIONS
     ]

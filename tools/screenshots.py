@@ -70,7 +70,7 @@ def main() -> None:
     arguments.into.mkdir(parents=True, exist_ok=True)
     if any(name in DATA_IMAGES for name in names):
         if arguments.movielens is None:
-            sys.exit("users-movielens needs --movielens PATH")
+            sys.exit("the image users-movielens requires the data: add --movielens PATH")
         locb("data", "movielens", str(arguments.movielens), "--output", str(arguments.into / "users-movielens.png"))
     if any(name in RUN_IMAGES for name in names):
         create_run_images(names, arguments.into)
@@ -173,7 +173,7 @@ def wait_until(client: Client, condition: Callable[[], bool], seconds: float) ->
         except ServiceError:  # not started yet
             pass
         time.sleep(0.5)
-    sys.exit(f"{client.url}: timed out after {seconds:.0f} seconds")
+    sys.exit(f"{client.url} did not reach the expected state within {seconds:.0f} seconds")
 
 
 def take_screenshot(browser: Browser, url: str, path: Path, shot: Shot) -> None:

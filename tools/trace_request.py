@@ -99,7 +99,7 @@ def running_service(folder: Path, policy: str) -> Iterator[httpx.Client]:
     try:
         while not server.started:
             if not thread.is_alive():
-                raise RuntimeError("the service did not start")
+                raise RuntimeError("the service did not start; see the messages above")
             time.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:

@@ -196,7 +196,7 @@ class _Attacker:
 def _send(server: ServiceProcess, path: str, body: Any) -> None:
     status = server.get(path)[0] if body is None else server.post(path, body)[0]
     if status not in (200, 201):
-        raise RuntimeError(f"{path} has status {status}")
+        raise RuntimeError(f"{path} has status {status} instead of 200 or 201")
 
 
 def _connect(server: ServiceProcess) -> socket.socket:

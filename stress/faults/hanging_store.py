@@ -88,8 +88,10 @@ def _wait_until_unhealthy(server: ServiceProcess, end: float) -> tuple[float, fl
     start, slowest = time.perf_counter(), 0.0
     while True:
         asked = time.perf_counter()
-        if server.get("/v1/live")[0] != 200:
-            raise ChildProcessError(f"liveness fails while the store hangs: {server.output()[-500:]}")
+        status = server.get("/v1/live")[0]
+        if status != 200:
+            found = f"GET /v1/live has status {status} instead of 200 while the store hangs"
+            raise ChildProcessError(f"{found}; end of the output of the service: {server.output()[-500:]}")
         slowest = max(slowest, time.perf_counter() - asked)
         if server.get("/v1/health")[0] == 503 or time.perf_counter() > end:
             return time.perf_counter() - start, slowest

@@ -95,5 +95,5 @@ def _probe(server: ServiceProcess, path: str, content: Any = None) -> float:
     server.get("/probe/start")
     status, body = server.get(path) if content is None else server.post(path, content)
     if status not in (200, 201, 204):
-        raise RuntimeError(f"{path} has status {status}: {body[:200]!r}")
+        raise RuntimeError(f"{path} has status {status} instead of 200, 201 or 204: {body[:200]!r}")
     return float(server.get("/probe/stop")[1])

@@ -78,13 +78,13 @@ def test_rows_with_nulls_are_skipped(tmp_path: Path) -> None:
         ({"user": "missing"}, "has no column 'missing'; it has 'who', 'what', 'stars', 'liked', 'genre', 'price'"),
         ({"features": ["genre", "what"]}, "features must not contain 'what', the column of items"),
         ({"features": ["colour"]}, "has no column 'colour'"),
-        ({"rating": None}, "set exactly one of rating"),
-        ({"reward": "liked"}, "set exactly one of rating"),
+        ({"rating": None}, "set exactly one of rating .*: neither is set"),
+        ({"reward": "liked"}, "set exactly one of rating .*: both are set"),
         ({"rating": None, "reward": "stars"}, r"column 'stars' must have 0 or 1, but row \d+ has"),
         ({"rating": "who"}, "column 'who' must have finite numbers, but row 1 has 'user 1'"),
         ({"dim": 1}, "dim must be an integer of at least 2, not 1"),
         ({"item_features": "nowhere.csv"}, "Table does not exist or is not a file"),
-        ({"features": ["price"], "item_features": "x.csv"}, "set features or item_features, not both"),
+        ({"features": ["price"], "item_features": "x.csv"}, "features and item_features are both set"),
     ],
 )
 def test_invalid_columns(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:

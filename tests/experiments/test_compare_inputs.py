@@ -202,7 +202,7 @@ class NeedsSize(locb.Synthetic):
         (("nowhere", ["club"]), "environments: unknown environment 'nowhere'; choose a scenario"),
         (([], ["club"]), "environments must have at least one element, not 0"),
         ((7, ["club"]), "environments must be environments or names, not 7"),
-        ((NeedsSize, ["club"]), "needs the arguments size; use functools.partial"),
+        ((NeedsSize, ["club"]), "needs the arguments size; set them with functools.partial"),
         ((lambda seed: Site(), ["club"]), "a lambda has no name; use a dictionary"),
         (({"site": lambda: 3}, ["club"]), "environments: site gives 3, not a locb.Environment"),
         (([Site, Site], ["club"]), "environments must have distinct names, not Site, Site"),

@@ -96,7 +96,7 @@ def test_river_policy_chooses_like_simulate(name: str, env: locb.Synthetic) -> N
     fresh = policy.clone()
     assert fresh.policy.get_params() == policy.policy.get_params()
     assert fresh.policy.served.sum() == 0
-    with pytest.raises(ValueError, match="context must have one row of arms per arm, 5, not 2"):
+    with pytest.raises(ValueError, match="context must have one row of 'arms' per arm, 5, not 2"):
         policy.pull(arms, context={"arms": [[0.0] * 6] * 2})
 
 
@@ -120,7 +120,7 @@ def test_gymnasium_episode_gives_the_rewards_of_simulate(name: str, env: locb.Sy
     run = locb.simulate(make(name, env), env, rounds=ROUNDS, seed=SEED)
     assert rewards == run.rewards.tolist()
     assert np.cumsum(regrets).tolist() == run.regret.tolist()
-    with pytest.raises(RuntimeError, match="call reset before step, and after the end of an episode"):
+    with pytest.raises(RuntimeError, match="step was called before reset, or after the end"):
         gym_env.step(0)
     first = gym_env.reset()[0]["arms"]  # another episode: the next seed
     assert np.array_equal(first, env.rounds(1, seed=SEED + 1).contexts[0])

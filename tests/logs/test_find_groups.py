@@ -120,7 +120,7 @@ def test_members_of_locb_are_within_half_of_gamma_of_a_seed() -> None:
         assert (np.linalg.norm(theta[members] - theta[seed], axis=1) + radii[members] <= 0.75 + 1e-12).all()
     unknown = found.users.filter(pl.col("status") == "not enough data to tell")
     assert (unknown["radius"] > 0.75).all()
-    with pytest.raises(ValueError, match="gamma must be above .* no user has a radius"):
+    with pytest.raises(ValueError, match="gamma must be above .* no user has a confidence radius"):
         locb.find_groups(drawn.frame, features=drawn.features, method="locb", gamma=0.1)
 
 
@@ -192,7 +192,7 @@ def test_stability_of_found_and_of_lost_groups() -> None:
         ({"max_groups": 0}, "max_groups must be from 1 to 1000, not 0"),
         ({"min_probability": 1.0}, "min_probability must be strictly between 0 and 1, not 1.0"),
         ({"reward": "stars"}, "reward: the table has no column 'stars'"),
-        ({"features": ["text"]}, "features: column 'text' has 70 distinct values, at most 64 are allowed"),
+        ({"features": ["text"]}, "features: column 'text' has 70 distinct values, but at most 64 are allowed; omit"),
         ({"dim": 3, "features": []}, "the table has no column with a usual name"),
     ],
 )

@@ -72,11 +72,15 @@ def test_candidates_are_all_combinations_of_own_parameters() -> None:
     [
         ("eloc", {}, "policies must be a list of at least one policy, not 'eloc'"),
         (["best"], {}, "policies must be one of locb"),
-        (["eloc"], {"grid": {"alpha": [1]}}, "grid: no policy of eloc has the parameter 'alpha'"),
+        (
+            ["eloc"],
+            {"grid": {"alpha": [1]}},
+            "grid: none of the policies (eloc) has the parameter 'alpha'; choose from",
+        ),
         (["eloc"], {"grid": {"beta": []}}, "grid: beta must have a list of at least one value, not []"),
         (["eloc"], {"grid": {"beta": range(201)}}, "grid must give at most 200 candidates, not 201"),
         (["random"], {"folds": 2}, "folds must be at least 3, not 2"),
-        (["random"], {"folds": 51}, "folds must be at most the number of users in the log, not 51"),
+        (["random"], {"folds": 51}, "folds must be at most 50, the number of users in the log, not 51"),
     ],
 )
 def test_errors(policies: Any, options: dict[str, Any], message: str) -> None:

@@ -89,7 +89,7 @@ def test_policy_without_estimates_and_groups() -> None:
     assert "<th>groups</th><td>none</td>" in policy._repr_html_()
     assert policy.groups_frame().height == 0
     assert data_of(policy.plot_groups()) == []
-    with pytest.raises(ValueError, match="First has no estimates of users; plot_users needs them"):
+    with pytest.raises(ValueError, match="First has no estimates of users, which plot_users needs"):
         policy.plot_users()
 
 

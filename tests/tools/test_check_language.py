@@ -72,7 +72,7 @@ def test_every_exception_of_the_layout_is_needed_and_has_a_reason(monkeypatch: p
         assert len(reason.split()) >= 3
         path, _, function = name.partition(":")
         problems = check_layout.check_file(path, (ROOT / path).read_text(encoding="utf-8"))
-        assert any(f": {function} has " in problem if function else "lines, at most" in problem for problem in problems)
+        assert any(f": {function} has " in problem if function else "lines; at most" in problem for problem in problems)
 
 
 @checkout
@@ -99,9 +99,9 @@ def test_programs_fail_without_files(
 
 def test_size_limits() -> None:
     long_function = "def f():\n" + "    x = 1\n" * 60
-    assert check_layout.check_file("src/a.py", long_function) == ["src/a.py:1: f has 61 lines, at most 60"]
+    assert check_layout.check_file("src/a.py", long_function) == ["src/a.py:1: f has 61 lines; at most 60 are allowed"]
     assert check_layout.check_file("src/a.py", "def f():\n" + "    x = 1\n" * 59) == []
-    assert check_layout.check_file("src/a.js", "x\n" * 351) == ["src/a.js: 351 lines, at most 350"]
+    assert check_layout.check_file("src/a.js", "x\n" * 351) == ["src/a.js: 351 lines; at most 350 are allowed"]
     paths = [f"src/a/{n}.py" for n in range(15)] + ["src/a/__init__.py"]
-    assert check_layout.check_folders(paths) == ["src/a: 15 entries, at most 14"]
+    assert check_layout.check_folders(paths) == ["src/a: 15 entries; at most 14 are allowed"]
     assert check_layout.check_folders(paths[1:]) == []

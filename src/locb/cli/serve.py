@@ -14,7 +14,11 @@ from locb.cli.errors import leave, leave_without_package
 from locb.service.config import PARAMETER_OPTIONS, POLICY, Key, ServiceConfig, describe_key
 
 _POLICY_OPTIONS = {
-    "gamma": (float | None, "LOCB: intended maximum distance between two users of a group. Default: 0.2.", None),
+    "gamma": (
+        float | None,
+        "LOCB: intended maximum distance between two users of a group. CAB: see the list below. Default: 0.2.",
+        None,
+    ),
     "n_seeds": (
         int | None,
         "LOCB, ELOC: number of seed users, the first users who arrive. One group is built around each. Default: 30.",
@@ -100,7 +104,8 @@ def _options() -> Iterator[inspect.Parameter]:
 
 
 def _option(name: str, option_type: Any, default: Any, key: Key) -> inspect.Parameter:
-    text = f"{key.description} Examples: 30s, 10m, 2h, 90d." if key.is_duration else key.description
+    examples = "30s, 10m, 2h, 90d" if (key.minimum or 0) <= 30 else "2h, 90d"
+    text = f"{key.description} Examples: {examples}." if key.is_duration else key.description
     panel = None if key.section == "Options" else key.section
     low, high = (None, None) if key.is_duration else (key.minimum, key.maximum)  # a duration is text here
     option = typer.Option(help=text, min=low, max=high, envvar=key.environment, rich_help_panel=panel)

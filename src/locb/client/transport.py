@@ -195,7 +195,8 @@ class BaseClient(ABC):
             raise error
         attempts = "" if attempt == 1 else f" ({attempt} attempts)"
         reason = str(response) or type(response).__name__
-        raise ServiceError(None, "no response", f"{self.url}: {reason}{attempts}") from response
+        detail = f"{self.url}: {reason}{attempts}; check that the service is running"
+        raise ServiceError(None, "no response", detail) from response
 
     def request_json(self, method: str, path: str, body: Any = None, *, retries: int | None = None) -> Exchange[Any]:
         """Send a request like ``request``, and return the decoded JSON response."""

@@ -58,7 +58,8 @@ def load_or_prepare(
         _write(entry, arrays, facts)
     except OSError as error:
         message = f"cannot write the prepared data to the cache folder {entry.parent} ({error})"
-        warnings.warn(f"{message}; the next command prepares the data again", stacklevel=2)
+        advice = "to keep the prepared data, use a writable cache folder (--cache-dir)"
+        warnings.warn(f"{message}; {advice}", stacklevel=2)
     return arrays, facts
 
 

@@ -72,8 +72,8 @@ def find_likes(ratings: Any, like_above: float | str | None, name: str) -> Likes
         raise ParameterError(
             "like_above",
             f" must be set for {name}: {share:.1%} of {len(ratings):,} ratings (from {ratings.min():g} to "
-            f"{ratings.max():g}) are above the default threshold, {threshold:g}. Set it to a rating"
-            f"{_suggest_quantile(ratings)}, or to {threshold:g} to keep this split",
+            f"{ratings.max():g}) are above the default threshold, {threshold:g}. Choose a rating"
+            f"{_suggest_quantile(ratings)}, or {threshold:g} to keep this split",
         )
     if not liked.any():
         found = "not" if isinstance(like_above, float) else f"but the quantile {like_above!r} is"
@@ -95,5 +95,5 @@ def _suggest_quantile(ratings: Any) -> str:
         threshold = _find_threshold(ratings, quantile)
         share = float((ratings > threshold).mean())
         if MIN_SHARE <= share <= MAX_SHARE:
-            return f", to a quantile such as {quantile!r} ({threshold:g}: {share:.1%} likes)"
+            return f", a quantile such as {quantile!r} ({threshold:g}: {share:.1%} likes)"
     return ""

@@ -83,9 +83,11 @@ def table(
     """
     columns = _check_columns(user, item, rating, reward, [features] if isinstance(features, str) else features)
     if rating is None and like_above is not None:
-        raise ParameterError("like_above", " requires rating, a column of ratings; a reward is 0 or 1")
+        raise ParameterError(
+            "like_above", " requires rating, a column of ratings; with reward, a column of 0 and 1, omit like_above"
+        )
     if features and item_features is not None:
-        raise ValueError("set features or item_features, not both")
+        raise ValueError("features and item_features are both set; set only one of them")
     sources = [Source(_check_file(file)) for file in (path, item_features) if file is not None]
     text_format, threshold = TextFormat(separator, bool(header)), check_like_above(like_above)
     check_text_format(sources[0], text_format)
@@ -106,7 +108,8 @@ def table(
 def _check_columns(user: Any, item: Any, rating: Any, reward: Any, features: Sequence[Any]) -> dict[str, Any]:
     """Return the names of the columns by role; raise a ValueError if they contradict each other."""
     if (rating is None) == (reward is None):
-        raise ValueError("set exactly one of rating (column of ratings) and reward (column of 0 and 1)")
+        found = "neither is" if rating is None else "both are"
+        raise ValueError(f"set exactly one of rating (column of ratings) and reward (column of 0 and 1): {found} set")
     if item in features:
         raise ParameterError("features", f" must not contain {item!r}, the column of items")
     return {

@@ -41,7 +41,9 @@ class Arrivals:
         self.late_after = check_int("late_after", late_after, 0)
         count = round(share * len(weights))
         if count == len(weights):
-            message = f" must leave at least 1 of {len(weights)} users who is not late, but {share:g} leaves none"
+            message = (
+                f" must be smaller, not {share:g}: all {len(weights)} users would be late, but at least 1 must not be"
+            )
             raise ParameterError("late_share", message)
         self.late_users: Ints = np.empty(0, np.int64)
         self._cumulative = np.cumsum(weights / weights.sum())  # (n,)

@@ -91,7 +91,9 @@ class Workers(AbstractContextManager["Workers"]):
                 failures = failures + 1 if len(pending) == unfinished else 1
                 if failures > MAX_RETRIES:
                     message = f"workers failed {failures} times in a row with {len(pending)} runs left"
-                    raise OSError(f"{message}; check the free memory, or use fewer --jobs: {error}") from error
+                    raise OSError(
+                        f"{message}; check the free memory, or use fewer processes (--jobs): {error}"
+                    ) from error
                 warnings.warn(f"a worker failed; repeating {len(pending)} unfinished runs", stacklevel=2)
 
     def _run_once(self, function: Callable[[Any], Any], tasks: Sequence[Any], indices: list[int]) -> Iterator[Any]:

@@ -44,7 +44,9 @@ class Classification(Environment):
     def __init__(self, x: Any, y: Any = None, *, users: Any = None) -> None:
         if y is None:
             if not hasattr(x, "data") or not hasattr(x, "target"):
-                raise ParameterError("y", " is required, because x is not a data set with data and target")
+                raise ParameterError(
+                    "y", " is required, because x is not a data set with the attributes data and target"
+                )
             x, y = x.data, x.target
         rows = check_array("x", x, (None, None))
         for name, values in (("y", y), ("users", users)):

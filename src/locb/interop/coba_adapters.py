@@ -127,13 +127,15 @@ def from_coba(environment: Any, *, dim: int | None = None, rounds: int | None = 
     counts = {len(interaction["actions"]) for interaction in interactions}
     if len(counts) > 1:
         raise ParameterError(
-            "environment", f" must have one number of actions in all interactions, not {sorted(counts)}"
+            "environment", f" must have the same number of actions in all interactions, not {sorted(counts)}"
         )
     split = [split_context(interaction["context"]) for interaction in interactions]
     first = interactions[0]["actions"][0]
     if dim is None:
         if split[0][1] or isinstance(first, str | Mapping) or not hasattr(first, "__len__"):
-            raise ParameterError("dim", " is required, because contexts have features or actions are not numbers")
+            raise ParameterError(
+                "dim", " is required, because contexts have features or actions are not lists of numbers"
+            )
         dim = len(first)
     ids = [user for user, _ in split]
     numbers = {user: index for index, user in enumerate(dict.fromkeys(ids))}

@@ -59,7 +59,7 @@ class GymnasiumEnvironment(gymnasium.Env):  # type: ignore[misc]  # the type of 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Return the next observation, the reward of the chosen arm, and its regret in ``info``."""
         if self._round >= len(self._rounds):
-            raise RuntimeError("call reset before step, and after the end of an episode")
+            raise RuntimeError("step was called before reset, or after the end of the episode; call reset first")
         arm, t = check_int("action", action, 0, self.env.n_arms - 1), self._round
         one = self._rounds.slice(t, t + 1)
         reward, regret = float(one.rewards[0, arm]), float(one.regret(np.array([arm]))[0])

@@ -55,7 +55,8 @@ class PolicyAdapter:
             return int(user)
         if user not in self._index:
             if not isinstance(self.policy, SupportsNewUsers):
-                raise ParameterError("user", f" {user!r} is unknown, and the policy does not support new users")
+                unknown = f" {user!r} is unknown, and the policy does not support new users"
+                raise ParameterError("user", f"{unknown}; use a user from 0 to {self._first_users - 1}")
             self._index[user] = self.policy.n_users
             self.policy.add_users(1)
         return self._index[user]

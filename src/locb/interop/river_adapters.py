@@ -75,5 +75,5 @@ class RiverPolicy(ContextualPolicy):  # type: ignore[misc]  # the type of the ba
         if arms is None:
             return described, arm_ids
         if len(arms) != len(arm_ids):
-            raise ParameterError("context", f" must have one row of arms per arm, {len(arm_ids)}, not {len(arms)}")
+            raise ParameterError("context", f" must have one row of {ARMS!r} per arm, {len(arm_ids)}, not {len(arms)}")
         return described, list(arms)

@@ -242,8 +242,8 @@ class _Run:
         value = PolicyValue("replay", run.value, run.difference)
         problems, warnings = _check_weights(weights)
         note = (
-            f"{target.name} was replayed: its value is that of its first {accepted:,} decisions, while it learns. A "
-            f"decision is accepted with a probability of {run.rate:.3g}, the smallest propensity"
+            f"{target.name} was replayed: the value is for its first {accepted:,} decisions, while the policy learns. "
+            f"A decision is accepted with a probability of {run.rate:.3g}, the smallest propensity"
         )
         verdict, sentence = decide(target.name, base_name, value, len(self.log), problems)
         values = [] if math.isnan(value.value.value) else [value]

@@ -106,7 +106,8 @@ class PolicyEvaluation:
         for value in self.values:
             if value.estimator == estimator:
                 return value
-        raise KeyError(estimator)
+        available = ", ".join(value.estimator for value in self.values) or "none"
+        raise KeyError(f"{self.policy} has no estimate of {estimator!r}; available estimators: {available}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,7 +138,8 @@ class Evaluation:
         for result in self.results:
             if result.policy == policy:
                 return result
-        raise KeyError(policy)
+        evaluated = ", ".join(result.policy for result in self.results)
+        raise KeyError(f"policy {policy!r} was not evaluated; choose from {evaluated}")
 
     def __repr__(self) -> str:
         rows = [HEADINGS, *summary_rows(self)]

@@ -131,7 +131,7 @@ def make_target(name: str, policy: Any, log: Log, learn: bool, parameters: Mappi
             raise ParameterError(
                 "policies",
                 f": {name} has {policy.n_users} users and {policy.dim} features, but the log has {log.n_users} users "
-                f"and {log.dim} features",
+                f"and {log.dim} features; create the policy with n_users={log.n_users} and dim={log.dim}",
             )
         if learn:
             return LearningTarget(name, lambda _: copy.deepcopy(policy))
@@ -156,7 +156,9 @@ def _named_target(name: str, policy: str, log: Log, parameters: Mapping[str, Any
         index = list(log.arm_ids).index(arm) if arm in log.arm_ids else -1
         offered = [np.flatnonzero(part == index) for part in np.split(log.offers.arms, log.offers.offsets[1:-1])]
         if index < 0 or not all(positions.size for positions in offered):
-            raise ParameterError("policies", f": arm {arm!r} is not offered in every decision; choose an arm that is")
+            raise ParameterError(
+                "policies", f": arm {arm!r} is not offered in every decision; choose an arm that every decision offers"
+            )
         return FixedTarget(name, np.array([positions[0] for positions in offered])[log.offer])
     if policy not in POLICIES:
         known = ", ".join([*POLICIES, *FIXED_NAMES[1:]])

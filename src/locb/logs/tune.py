@@ -131,8 +131,12 @@ def tune(
     used = usable_decisions(log, notes)
     if not used.has_propensities:
         raise ParameterError("propensity", f" must be known to tune a policy: {NO_PROPENSITIES}")
-    if not used.has_users or len(np.unique(used.users)) < folds:
-        raise ParameterError("folds", f" must be at most the number of users in the log, not {folds}")
+    if not used.has_users:
+        raise ParameterError(
+            "user", " must name the column of users: the log has no user ids, and a fold is a set of users"
+        )
+    if (count := len(np.unique(used.users))) < folds:
+        raise ParameterError("folds", f" must be at most {count}, the number of users in the log, not {folds}")
     entries = make_candidates(policies, DEFAULT_GRID if grid is None else grid)
     fold_of, group_of = assign_folds(used.users, folds, seed)
     targets = [make_target(entry.name, entry.policy, used, True, entry.parameters) for entry in entries]
@@ -178,7 +182,11 @@ def make_candidates(policies: Sequence[str], grid: Mapping[str, Sequence[Any]]) 
         if isinstance(values, str) or not len(values):
             raise ParameterError("grid", f": {parameter} must have a list of at least one value, not {values!r}")
         if grid is not DEFAULT_GRID and not any(parameter in names for names in accepted.values()):
-            raise ParameterError("grid", f": no policy of {', '.join(policies)} has the parameter {parameter!r}")
+            known = {name for names in accepted.values() for name in names}
+            allowed = ", ".join(sorted(known.difference(("n_users", "dim", "seed"))))
+            advice = f"choose from {allowed}" if allowed else "add a learning policy"
+            found = f"none of the policies ({', '.join(policies)}) has the parameter {parameter!r}"
+            raise ParameterError("grid", f": {found}; {advice}")
     entries = []
     for policy in dict.fromkeys(policies):
         own = {parameter: values for parameter, values in grid.items() if parameter in accepted[policy]}
@@ -252,7 +260,7 @@ def _summarize(entries: list[_Entry], sums: _Sums, log: Log, notes: list[str], s
     usable: list[bool] = np.asarray(np.isfinite(values[:, :-1]).all(axis=0)).tolist()
     for entry, known in zip(entries, usable, strict=True):
         if not known:
-            notes.append(f"{entry.name}: a fold has no decision that agrees with the policy, so it cannot be chosen")
+            notes.append(f"{entry.name} cannot be chosen, because it agrees with no decision of at least one fold")
     if not any(usable):
         raise ValueError("no candidate agrees with a decision in every fold; use fewer folds, or a larger log")
     found = choose(values)

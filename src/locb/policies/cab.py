@@ -117,7 +117,7 @@ class CAB(CompiledPolicy):
     def _own_estimates(self, users: Ints) -> Callable[[], Floats]:  # noqa: ARG002 - raises for all users
         raise UnavailableError(
             "certificates need estimates from the rewards of each user alone, but users of CAB also learn the rewards "
-            "of similar users"
+            "of similar users; use another policy, such as LOCB"
         )
 
     def _rebuild_derived(self) -> None:

@@ -127,7 +127,8 @@ def unknown_decision(decision_id: str) -> ProblemError:
 
 def unknown_user(user: str) -> ProblemError:
     """Return the problem of a request about a user who does not exist (404)."""
-    detail = f"unknown user {user!r}: no recommendation was requested for this user, or the user was erased"
+    cause = "no recommendation was requested for this user, or the user was erased"
+    detail = f"unknown user {user!r}: {cause}; request a recommendation for the user first"
     return ProblemError(404, "unknown-user", detail)
 
 
@@ -137,9 +138,10 @@ def unknown_cluster(seed: str) -> ProblemError:
     return ProblemError(404, "unknown-cluster", detail)
 
 
-def method_not_allowed(methods: Iterable[str]) -> ProblemError:
+def method_not_allowed(method: str, methods: Iterable[str]) -> ProblemError:
     """Return the problem of a request whose HTTP method the route does not support (405)."""
-    return ProblemError(405, "method-not-allowed", f"use {' or '.join(methods)}")
+    detail = f"the path does not support the method {method}; use {' or '.join(methods)}"
+    return ProblemError(405, "method-not-allowed", detail)
 
 
 def read_timeout(seconds: float) -> ProblemError:
@@ -162,7 +164,9 @@ def reward_conflict(decision_id: str, reward: float) -> ProblemError:
 
 def payload_dropped(decision_id: str) -> ProblemError:
     """Return the problem of a repeated request whose response is no longer stored (409)."""
-    cause = f"decision {decision_id!r} exists, but its response was dropped, because it is older than --retain"
+    cause = (
+        f"decision {decision_id!r} exists, but its response was dropped, because the decision is older than --retain"
+    )
     return ProblemError(409, "conflict", f"{cause}; use another decision_id for a new decision")
 
 
@@ -248,8 +252,8 @@ def store_unavailable(reason: object, *, reading: bool = False, unknown: bool = 
     With ``unknown``, the request may have been stored.
     """
     detail = f"the store cannot be read: {reason}" if reading else f"the store is unavailable: {reason}"
-    if unknown:
-        detail += "; it is unknown whether the request was stored: repeat it with the same decision_id"
+    outcome = "it is unknown whether the request was stored: repeat the request with the same decision_id"
+    detail += f"; {outcome if unknown else 'retry later'}"
     return ProblemError(503, "unavailable", detail, retry_after=RETRY_STORE)
 
 

@@ -112,7 +112,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
             self.parser.feed_data(data)
         except httptools.HttpParserError as error:
             invalid = errors.bad_request(  # the texts of the parser do not contain data of the request
-                f"the request is not valid HTTP: {error}; the service accepts only plain HTTP/1.1, use a reverse proxy "
+                f"the request is not valid HTTP: {error}; the service accepts only plain HTTP/1.1; use a reverse proxy "
                 "for HTTPS or HTTP/2"
             )
             problem = error.__context__ if isinstance(error.__context__, ProblemError) else invalid

@@ -154,7 +154,7 @@ def _eligible_arms(ids: list[str], exclude: list[str]) -> list[int]:
     excluded = set(exclude)
     unknown = excluded.difference(ids)
     if unknown:
-        raise invalid(f"exclude contains {min(unknown)!r}, which is not the id of an arm", "exclude")
+        raise invalid(f"exclude contains {min(unknown)!r}, which is not the id of an arm of the request", "exclude")
     eligible = [a for a, arm_id in enumerate(ids) if arm_id not in excluded]
     if not eligible:
         raise invalid("exclude must not contain all arms: leave at least one to recommend", "exclude")

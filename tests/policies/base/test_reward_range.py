@@ -153,7 +153,7 @@ def test_invalid_range_is_an_error(name: str, value: Any, message: str) -> None:
 def test_mapped_rewards_have_the_limits_of_rewards(kind: str) -> None:
     policy = make(kind, 0, reward_range=(0.0, 1e-80))
     before = state_of(policy)
-    message = "which reward_range maps to 1e\\+109, beyond ±1e\\+"
+    message = "which reward_range maps to 1e\\+109; mapped rewards must be from -1e\\+"
     with pytest.raises(ValueError, match=f"reward is 1e\\+29, {message}"):
         policy.update(0, contexts()[0], 1e29)
     with pytest.raises(ValueError, match="rewards mapped by reward_range must be finite and at most 1e\\+"):

@@ -49,7 +49,7 @@ def test_service_whose_first_failure_is_a_read_does_not_continue(
         }
         assert [key for key, response in found.items() if response.status_code != 503] == [("GET", "/v1/live")]
         detail = found["GET", "/v1/users/{user}"].json()["detail"]
-        assert detail == f"the store is unavailable: {first_service.fatal_error}"
+        assert detail == f"the store is unavailable: {first_service.fatal_error}; retry later"
         decisions = [(row.seq, row.id) for chunk in first_service.log.decisions() for row in chunk]
         assert decisions == [(2, b"a1"), (4, b"b1")]
         assert [name for _, _, name in first_service.log.users()] == [b"ann", b"bob"]

@@ -100,8 +100,9 @@ def compare(
     gamma: Annotated[
         float,
         typer.Option(
-            help="LOCB: intended maximum distance between two users of a cluster. With --data, also the limit of the "
-            "distance in the true clusters.",
+            help="LOCB: intended maximum distance between two users of a cluster. CAB: users learn each other's "
+            "rewards once their confidence widths are below a quarter of this value. With --data, also the limit of "
+            "the distance in the true clusters.",
             rich_help_panel=POLICIES,
         ),
     ] = 0.2,
@@ -259,7 +260,7 @@ def compare(
     alpha_values = None if alphas is None else [number("alphas", text) for text in split_list("alphas", alphas)]
     real_data: dict[str, Any] | None = None
     if data is None:
-        reject_options(context, DATA_OPTIONS, "requires --data")
+        reject_options(context, DATA_OPTIONS, "requires --data: add --data, or omit the option")
     elif path is None:
         raise ValueError(f"--path is required with --data {data}: the file, folder or archive of the data set")
     else:
@@ -278,7 +279,7 @@ def compare(
             cache_dir=cache_dir,
         )
     if scenarios is not None:
-        reason = "cannot be used with --scenarios, because each scenario or policy has its own value"
+        reason = "cannot be used with --scenarios, because each scenario or policy has its own value; omit the option"
         reject_options(context, SCENARIO_OPTIONS, reason)
         compare_scenarios(
             scenarios=split_list("scenarios", scenarios),
@@ -294,7 +295,8 @@ def compare(
         )
         return
     if environment is not None:
-        reject_options(context, ("data", "users", "arms", *SYNTHETIC_OPTIONS), "cannot be used with --environment")
+        reason = "cannot be used with --environment; omit one of the two options"
+        reject_options(context, ("data", "users", "arms", *SYNTHETIC_OPTIONS), reason)
         settings = None
     elif real_data is None:
         settings = {
@@ -306,7 +308,8 @@ def compare(
             "arrivals": arrivals,
         }
     else:
-        reject_options(context, SYNTHETIC_OPTIONS, "is an option of the synthetic environment, not of --data")
+        reason = "is an option of the synthetic environment and cannot be used with --data; omit the option"
+        reject_options(context, SYNTHETIC_OPTIONS, reason)
         settings = real_data | {"n_users": users} | ({} if arms is None else {"n_arms": arms})
     with preparing(path):
         plan = plan_comparison(

@@ -19,7 +19,7 @@ def parse_grid(texts: list[str]) -> dict[str, Any]:
     for text in " ".join(texts).split():
         name, equals, values = text.partition("=")
         policy, _, parameter = name.rpartition(".")
-        if not equals or not parameter.isidentifier():
+        if not equals or not parameter.isidentifier() or not values.strip(","):
             raise ValueError(f"--grid must be name=value,value,…, such as alpha=0.1,0.3,1, not {text!r}")
         target = grid.setdefault(policy, {}) if policy else grid
         if parameter in target:

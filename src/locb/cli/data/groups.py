@@ -59,7 +59,10 @@ def groups(
     ] = 0.5,
     alpha: Annotated[float, typer.Option(help="off-club: factor of the radii.", rich_help_panel=SIZE)] = 1.0,
     replicates: Annotated[
-        int, typer.Option(help="Bootstrap samples for the stability; 0 omits it.", rich_help_panel=SIZE)
+        int,
+        typer.Option(
+            help="Number of bootstrap samples for the stability of groups; 0 omits the stability.", rich_help_panel=SIZE
+        ),
     ] = 20,
     seed: Annotated[int, typer.Option(help="Random seed.", rich_help_panel=SIZE)] = 0,
     similar_to: Annotated[
@@ -95,7 +98,7 @@ def groups(
     separator: Separator = None,
     no_header: NoHeader = False,
     max_memory: Annotated[
-        float, typer.Option(help="Largest size of the sums of all users, in GiB.", rich_help_panel=LOG)
+        float, typer.Option(help="Maximum memory of the sums of all users, in GiB.", rich_help_panel=LOG)
     ] = 4.0,
     csv: Annotated[bool, typer.Option("--csv", help="Write users and memberships as CSV instead of Parquet.")] = False,
     output: Annotated[Path, typer.Option(help="Folder of report.html and the tables.", rich_help_panel=SIZE)] = Path(
@@ -105,12 +108,13 @@ def groups(
     """Find groups of users with similar preferences in a log, with membership probabilities.
 
     The log has one row per decision: the *user*, the *reward*, and either the *arm* or columns with *features* of what
-    the user was shown. Rows are read once, in batches, so the log may be larger than the memory. If features are arms
-    or text, these columns are read a second time, beforehand, to collect their values. Columns with usual names are
-    found; the command prints which.
+    the user was shown. Rows are read in batches, so the log may be larger than the memory. Rows are read once, or
+    twice if features are arms or text: the first pass collects the values of these columns. Columns with usual names
+    are detected, and the command prints the columns that it uses.
 
-    Each user gets a group with a probability, or "no group fits", or "not enough data to tell". Each group gets what
-    its members like, a certificate (an upper bound on the distance of any two members), and its stability.
+    Each user gets a group with a probability, or "no group fits", or "not enough data to tell". For each group, the
+    command reports what its members like, a certificate (an upper bound on the distance between any two members), and
+    its stability (mean similarity with the best-fitting group in bootstrap samples).
 
     Examples:
     - `locb groups ratings.csv --user customer --chosen product --reward stars`

@@ -38,7 +38,9 @@ Chosen = Annotated[str | None, column("Column of the chosen arm.")]
 Reward = Annotated[str | None, column("Column of the reward: any number, such as 1 or 12,50 €.")]
 Arms = Annotated[
     str | None,
-    column("Column of the offered arms, as JSON or separated by |. Without it: all arms that are ever chosen."),
+    column(
+        "Column of the offered arms, as JSON or separated by |. Without this column: all arms that are ever chosen."
+    ),
 ]
 Propensity = Annotated[
     str | None,
@@ -70,11 +72,12 @@ NoHeader = Annotated[
     typer.Option("--no-header", help="Text files have no header; columns are numbers from 1.", rich_help_panel=LOG),
 ]
 Dim = Annotated[
-    int | None, typer.Option(help="Features into which named features of arms are hashed.", rich_help_panel=LOG)
+    int | None,
+    typer.Option(help="Number of features into which named features of arms are hashed.", rich_help_panel=LOG),
 ]
 Position = Annotated[
     int | None,
-    typer.Option(help="open-bandit: use only this position.", show_default="all", rich_help_panel=LOG),
+    typer.Option(help="open-bandit: use only this position, 1, 2 or 3.", show_default="all", rich_help_panel=LOG),
 ]
 
 

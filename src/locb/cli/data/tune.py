@@ -53,9 +53,11 @@ def tune(
             rich_help_panel=SIZE,
         ),
     ] = None,
-    folds: Annotated[int, typer.Option(help="Folds of users.", rich_help_panel=SIZE)] = 5,
-    replays: Annotated[int, typer.Option(help="Replays of each learning policy per fold.", rich_help_panel=SIZE)] = 3,
-    replicates: Annotated[int, typer.Option(help="Bootstrap replicates.", rich_help_panel=SIZE)] = 200,
+    folds: Annotated[int, typer.Option(help="Number of folds of users.", rich_help_panel=SIZE)] = 5,
+    replays: Annotated[
+        int, typer.Option(help="Number of replays of each learning policy per fold.", rich_help_panel=SIZE)
+    ] = 3,
+    replicates: Annotated[int, typer.Option(help="Number of bootstrap replicates.", rich_help_panel=SIZE)] = 200,
     seed: Annotated[int, typer.Option(help="Random seed.", rich_help_panel=SIZE)] = 0,
     log_format: LogFormat = "auto",
     user: User = None,
@@ -75,12 +77,12 @@ def tune(
         "runs/tune"
     ),
 ) -> None:
-    """Choose a policy and its parameters on a log, and estimate what the choice earns on users who did not decide it.
+    """Choose a policy and its parameters on a log, and estimate on held-out users what the choice earns.
 
-    The best of many estimates is too high, because chance contributes to being the best (*winner's curse*). Users are
-    split into folds: the candidate that is best on the other folds is evaluated on each fold. The command states this
-    held-out value, its difference to the log, and how much the selecting estimate was too high. The log must have
-    propensities; see `locb evaluate`.
+    The highest of many estimates is too high on average, because chance contributes to it (*winner's curse*). Users are
+    therefore split into folds. On each fold, the command evaluates the candidate that is best on the other folds. It
+    states this held-out value, its difference from the mean reward of the log, and by how much the estimate that
+    selected the choice was too high. The log must have propensities; see `locb evaluate`.
 
     Examples:
     - `locb tune decisions.csv`

@@ -199,7 +199,7 @@ def _check_values(name: str, values: Any, candidates: Sequence[Candidate]) -> tu
     if any(value in values[:index] for index, value in enumerate(values)):
         raise ParameterError("grid", f" must have distinct values for {name}, not {', '.join(map(str, values))}")
     if name in SET_BY_RUN:
-        raise ParameterError("grid", f" cannot have {name}, which the comparison sets for each run")
+        raise ParameterError("grid", f" cannot have {name}, which the comparison sets for each run; omit it")
     if not any(accepted_parameters(candidate.factory, {name: None}) for candidate in candidates):
         names = ", ".join(candidate.name for candidate in candidates)
         known = {key for candidate in candidates for key in inspect.signature(candidate.factory).parameters}

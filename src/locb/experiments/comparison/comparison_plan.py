@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from locb.common.validation import ParameterError
+from locb.common.validation import ParameterError, ParameterName
 from locb.evaluation.results import ClusterHistory, Comparison, PolicyResult, UserMap, combine_environments
 from locb.evaluation.run_folder import code_digest
 from locb.experiments.comparison.candidates import Candidate, Grid, accepted_parameters, check_grid, make_candidates
@@ -235,7 +235,9 @@ def _plan_environment(
         if settings["reward_range"] is not None and not accepted_parameters(task.factory, {"reward_range": None}):
             raise ParameterError(
                 "reward_range",
-                f" cannot be set: the policy {task.policy!r} does not have this parameter; omit one of the two",
+                f" cannot be set, because the policy {task.policy!r} does not have this parameter; omit ",
+                ParameterName("reward_range"),
+                " or the policy",
             )
         task.make_policy(n_users=env.n_users, dim=env.dim)
     notes = [note for note in (likes_note(env), features_note(env), ground_truth_note(env, gamma)) if note]

@@ -125,7 +125,7 @@ def _source(value: Any, seed: int, name: str | None = None) -> EnvironmentSource
             raise ParameterError("environments", ": a lambda has no name; use a dictionary, such as {'name': lambda …}")
         identity, factory = {"digest": source_digest(value)}, _with_seed(value)
     else:
-        expected = "names, locb.Environment objects or classes, or functions that return one"
+        expected = "names, locb.Environment objects or classes, or functions that return an environment"
         raise ParameterError("environments", f" must be {expected}, not {value!r}")
     source = EnvironmentSource(name or label, {}, factory)
     identity |= {"environment": source.name, "rounds": rounds_digest(source.make(seed), seed)}
@@ -143,7 +143,7 @@ def _with_seed(factory: Callable[..., Any]) -> Callable[[int], Any]:
     required = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     missing = [name for name in required if name != "seed"]
     if missing:
-        advice = "use functools.partial, or a function without further arguments"
+        advice = "set them with functools.partial, or give them default values"
         raise ParameterError("environments", f": {factory!r} needs the arguments {', '.join(missing)}; {advice}")
     takes_seed = any(p.name == "seed" or p.kind is p.VAR_KEYWORD for p in parameters)
     return partial(_call_with_seed, factory) if takes_seed else partial(_call_without_seed, factory)

@@ -140,8 +140,8 @@ def assign_certified(estimates: Estimates, gamma: float, max_groups: int, delta:
     if not free.size:
         raise ParameterError(
             "gamma",
-            f" must be above {2 * radii.min():.4g} for method='locb', not {gamma:g}: no user has a radius of at most "
-            f"gamma / 2; half of the users have one if gamma is {2 * float(np.median(radii)):.4g}",
+            f" must be above {2 * radii.min():.4g} for method='locb', not {gamma:g}: no user has a confidence radius "
+            f"of at most gamma / 2. With gamma {2 * float(np.median(radii)):.4g}, half of the users have such a radius",
         )
     free = free[np.argsort(radii[free], kind="stable")]
     centres: list[Floats] = []

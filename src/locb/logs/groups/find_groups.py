@@ -258,7 +258,8 @@ class _Search:
     def _choose_gamma(self) -> float:
         self.report("gamma", 0.0)
         if len(self.compared) < MIN_USERS:
-            self.notes.append(f"too few users to choose gamma: {DEFAULT_GAMMA} is used")
+            few = f"{len(self.compared)} users are too few to choose gamma, and at least {MIN_USERS} are required"
+            self.notes.append(f"{few}: gamma is {DEFAULT_GAMMA}")
             return DEFAULT_GAMMA
         settings = self.settings
         self.scores = score_gammas(

@@ -124,7 +124,8 @@ def set_categories(features: ColumnFeatures, values: Sequence[str], is_arm: bool
     if len(values) > MAX_CATEGORIES and not is_arm:
         raise ParameterError(
             "features",
-            f": column {features.column!r} has {len(values):,} distinct values, at most {MAX_CATEGORIES} are allowed",
+            f": column {features.column!r} has {len(values):,} distinct values, but at most {MAX_CATEGORIES} are "
+            "allowed; omit the column, or combine rare values",
         )
     features.codes = identity_features(features.values)
     prefix = "" if is_arm else f"{features.column}="

@@ -41,7 +41,10 @@ class LogRows:
 
     def __init__(self, log: Log) -> None:
         if not log.has_users:
-            raise ParameterError("user", ": the log does not name users, so there are no groups of users")
+            raise ParameterError(
+                "user",
+                ": the log has no user ids, so there are no groups of users; name the user when you read the log",
+            )
         self.log = log
         self.columns = log.columns or {}
         self.skipped = list(log.skipped)
@@ -116,7 +119,8 @@ class TableRows:
         name, lazy = table
         missing = [column for column in self._names if column not in lazy.collect_schema().names()]
         if missing:
-            raise ValueError(f"{name} has no column {', '.join(missing)}, unlike {self.tables[0][0]}")
+            absent = f"{name} has no column {', '.join(missing)}, unlike {self.tables[0][0]}"
+            raise ValueError(f"{absent}; every file must have the columns that are used")
         return lazy.select(self._names)
 
     def _categories(self, column: str) -> list[str]:
@@ -212,7 +216,7 @@ def open_rows(source: Any, log_format: str, options: dict[str, Any]) -> RowSourc
 
     if isinstance(source, Log):
         if options:
-            raise ParameterError(next(iter(options)), " is not an option of a Log, which is already read")
+            raise ParameterError(next(iter(options)), " is not an option of a Log, which is already read; omit it")
         return LogRows(source)
     is_path = isinstance(source, str | Path) or (isinstance(source, list | tuple) and len(source) > 0)
     if not is_path:

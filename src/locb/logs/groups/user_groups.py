@@ -81,7 +81,8 @@ class UserGroups:
         names = self.users["user"]
         found = (names == user).arg_true() if names.dtype == pl.String or not isinstance(user, str) else []
         if not len(found):
-            raise ValueError(f"user {user!r} is not in the log; its users are {names.dtype}, such as {names[0]!r}")
+            known = f"the log has user ids of the type {names.dtype}, such as {names[0]!r}"
+            raise ValueError(f"user {user!r} is not in the log; {known}")
         index = int(found[0])
         group = self.users["group"][index]
         others = np.arange(len(names)) if group is None else (self.users["group"] == group).arg_true().to_numpy()

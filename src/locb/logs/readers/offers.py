@@ -70,7 +70,7 @@ class OfferBuilder:
         added = []
         for position, (arm, features) in enumerate(arms):
             if has_features and features is None:
-                raise ValueError("an arm has no features")
+                raise ValueError("an arm has no features, but another arm of the same list has features")
             key = keys[position] if keys is not None else json.dumps(features, sort_keys=True)
             added.append((arm, self._row(features, key) if has_features else -1))
         for arm, row in added:
@@ -90,7 +90,7 @@ class OfferBuilder:
                     "all arms must have the same number of features"
                 )
             if not vector:
-                raise ValueError("an arm has no features")
+                raise ValueError("an arm has an empty list of features; at least one feature is required")
             row = self._rows[key] = len(self._features)
             self._features.append(vector)
         return row

@@ -96,6 +96,6 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
         else:
             found = sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
         if not found:
-            raise FileNotFoundError(2, "Log does not exist", str(path))
+            raise FileNotFoundError(2, "Folder has no files" if path.is_dir() else "Log does not exist", str(path))
         files += found
     return files

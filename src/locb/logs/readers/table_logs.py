@@ -85,7 +85,8 @@ def _read_files(files: list[Path], options: TableOptions) -> tuple[Any, Columns]
             extra = ["context", "reward_is_default", "decision_id"] if set(available) >= EXPORT_COLUMNS else []
             missing = [column for column in columns.names if column not in available]
             if missing:
-                raise ValueError(f"{path} has no column {', '.join(missing)}, unlike {files[0].name}")
+                absent = f"{path} has no column {', '.join(missing)}, unlike {files[0].name}"
+                raise ValueError(f"{absent}; every file must have the columns that are used")
             frame = lazy.select(list(dict.fromkeys([*columns.names, *extra]))).collect()
         else:
             if suffix not in READERS and options.header:
@@ -211,7 +212,8 @@ class _TableLog:
         for name in names:
             column = self.frame[name]
             if column.dtype.is_nested():
-                raise ParameterError("chosen", f": column {name!r} must have numbers or text, not {column.dtype}")
+                part = "chosen" if name == self.columns.chosen else "user"
+                raise ParameterError(part, f": column {name!r} must have numbers or text, not {column.dtype}")
             if column.dtype.is_float():
                 column = column.fill_nan(None)
                 whole = column.cast(pl.Int64, strict=False)

@@ -168,11 +168,11 @@ def parse_arms(value: Any) -> list[tuple[str | None, Any]]:
             separator = next((sign for sign in LIST_SEPARATORS if sign in text), LIST_SEPARATORS[0])
             value = [part.strip() for part in text.split(separator) if part.strip()]
     if not isinstance(value, list | tuple | np.ndarray) or not len(value):
-        raise ValueError("not a list of arms")
+        raise ValueError("not a list of arms with at least one arm")
     arms = [_parse_arm(arm) for arm in value]
     ids = [arm for arm, _ in arms if arm is not None]
     if len(set(ids)) < len(ids):
-        raise ValueError("an arm is offered twice")
+        raise ValueError("an arm is offered twice; the ids in a list must be unique")
     return arms
 
 
@@ -186,7 +186,7 @@ def _parse_arm(arm: Any) -> tuple[str | None, Any]:
     if isinstance(arm, list | tuple | np.ndarray):
         return None, [float(value) for value in arm]
     if arm is None or isinstance(arm, bool):
-        raise ValueError("an arm must not be empty")
+        raise ValueError(f"an arm must be an id, an object or a list of numbers, not {arm!r}")
     if isinstance(arm, float) and arm.is_integer():
         arm = int(arm)
     return str(arm), None

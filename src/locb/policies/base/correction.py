@@ -43,7 +43,7 @@ class CorrectionMixin(InspectablePolicy):
         learned = check_float("learned", learned, -limit, limit)
         reward = check_float("reward", reward, -limit, limit)
         if self._state.served[user] == 0:
-            raise ValueError(f"user {user} has no observations, so there is no reward to correct")
+            raise ValueError(f"user {user} has no observations, so there is no reward to correct; call update first")
         scale = self._reward_scale
         change = scale.map_one("reward", reward, limit) - scale.map_one("learned", learned, limit)
         self._shift_sums(user, change * context)

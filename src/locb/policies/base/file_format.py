@@ -95,14 +95,15 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     except _FormatError as error:
         raise ValueError(str(error)) from None
     except (*_DAMAGE, zipfile.BadZipFile) as error:
-        raise ValueError(f"{source} is not a saved policy, or is damaged: {error}") from error
+        raise ValueError(f"{source} is not a saved policy, or is damaged: {error}; use another file") from error
     return header, arrays
 
 
 def _read_array(entry: IO[bytes], size: int) -> NDArray[Any]:
     """Read one .npy file of ``size`` bytes directly into a new array."""
-    if np.lib.format.read_magic(entry) != (1, 0):
-        raise ValueError("an array has an unsupported .npy version; only version 1.0 is supported")
+    version = np.lib.format.read_magic(entry)
+    if version != (1, 0):
+        raise ValueError(f"an array must have .npy version 1.0, not {version[0]}.{version[1]}")
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(entry)
     if dtype.hasobject:
         raise ValueError("an array holds Python objects, which could run code when read")
@@ -121,10 +122,14 @@ def _read_array(entry: IO[bytes], size: int) -> NDArray[Any]:
 
 def _check_header(source: Path, header: Any) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise _FormatError(f"{source} is not a saved policy: the format in its header is not {FORMAT!r}")
+        raise _FormatError(
+            f"{source} is not a saved policy: the format in its header is not {FORMAT!r}; use another file"
+        )
     version = header.get("version")
     if not isinstance(version, int) or version < 1:
-        raise _FormatError(f"{source} is damaged: its format version is {version!r}, not an integer above 0")
+        raise _FormatError(
+            f"{source} is damaged: its format version is {version!r}, not an integer above 0; use another copy"
+        )
     if version != VERSION:
         age, remedy = ("newer", "upgrade locb")
         if version < VERSION:

@@ -92,7 +92,8 @@ class RewardScale:
         """Return a reward on the scale of the kernel; raise a ValueError if the result is not within ±``limit``."""
         mapped = self.map(reward)
         if not -limit <= mapped <= limit:
-            raise ParameterError(name, f" is {reward:g}, which reward_range maps to {mapped:g}, beyond ±{limit:g}")
+            found = f" is {reward:g}, which reward_range maps to {mapped:g}"
+            raise ParameterError(name, f"{found}; mapped rewards must be from {-limit:g} to {limit:g}")
         return mapped
 
     def unmap(self, values: Values) -> Values:

@@ -46,7 +46,9 @@ def policy_users_chart(view: PolicyView, ids: Sequence[Any] | None, size: int = 
         If the policy has no estimates of users.
     """
     if np.isnan(view.theta).all():
-        raise ParameterError("policy", f" {view.name} has no estimates of users; plot_users needs them")
+        raise ParameterError(
+            "policy", f" {view.name} has no estimates of users, which plot_users needs; use another policy"
+        )
     names = user_ids(ids, view.n_users)
     groups = view.distinct_groups()
     chosen, group_of = _choose_groups(groups, view.n_users)

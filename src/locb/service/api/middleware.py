@@ -72,7 +72,8 @@ class RequestRouter:
             REQUEST_ID.set(request_id)
             scope["response_headers"] = ((REQUEST_ID_HEADER, request_id.encode()),)
             if (b"host" not in headers or len(headers) < len(scope["headers"])) and not has_one_host(scope):
-                problem = errors.bad_request("an HTTP/1.1 request must have exactly one Host header")
+                count = count_hosts(scope)
+                problem = errors.bad_request(f"an HTTP/1.1 request must have exactly one Host header, not {count}")
                 await respond(problem_response(problem), scope, receive, send)
                 return
             await self._fixed.get(scope["path"], self._router)(scope, receive, send)
@@ -80,9 +81,14 @@ class RequestRouter:
             await self._router(scope, receive, send)
 
 
+def count_hosts(scope: Scope) -> int:
+    """Return the number of ``Host`` headers of a request."""
+    return sum(name == b"host" for name, _ in scope["headers"])
+
+
 def has_one_host(scope: Scope) -> bool:
     """Return whether a request has one ``Host`` header or, as HTTP/1.0 allows, none."""
-    count = sum(name == b"host" for name, _ in scope["headers"])
+    count = count_hosts(scope)
     return count == 1 or bool(count == 0 and scope["http_version"] == "1.0")
 
 
@@ -108,7 +114,7 @@ class MethodRouter:
         """Call the endpoint, or respond with 405."""
         endpoint = self._endpoints.get(scope["method"])
         if endpoint is None:
-            problem = errors.method_not_allowed(self._endpoints)
+            problem = errors.method_not_allowed(scope["method"], self._endpoints)
             response = problem_response(problem)
             response.headers["allow"] = ", ".join(self._endpoints)
         else:

@@ -284,7 +284,8 @@ class GroupCommitter:
         """Return whether a batch is in the log, although its commit failed."""
         seq = await self.write(self.log.last_seq)
         if seq not in (batch.last_seq, self.engine.seq):
-            raise FencedError(f"the log ends at event {seq} instead of {self.engine.seq}: another process wrote to it")
+            cause = f"the log ends at event {seq} instead of {self.engine.seq}"
+            raise FencedError(f"{cause}: another process has written to the log; this process must stop")
         if batch.last_seq > self.engine.seq:
             return bool(seq == batch.last_seq)
         found = await self._find(list(batch.activated))  # activations are not events

@@ -100,7 +100,8 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
     parameters = spec.service_parameters(parameters)
     model = Model(policy, dim, spec.initial_capacity(parameters), parameters)
     if model.build().has_random_choices:
-        raise ValueError(f"--policy {policy} draws random numbers with these parameters: {NOT_REPLAYABLE}")
+        advice = "choose other parameters, or another policy"
+        raise ValueError(f"--policy {policy} draws random numbers with these parameters: {NOT_REPLAYABLE}; {advice}")
     return model
 
 

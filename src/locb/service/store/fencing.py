@@ -78,7 +78,7 @@ def describe_difference(expected: Head, found: Head) -> FencedError:
         epochs = f"epoch {found.epoch} instead of {expected.epoch}"
         return FencedError(f"another process has taken over the log ({epochs}): this process must stop")
     cause = f"the log ends at event {found.last_seq} instead of {expected.last_seq}"
-    return FencedError(f"{cause}: another process has written to it")
+    return FencedError(f"{cause}: another process has written to the log; this process must stop")
 
 
 def explain_refusal(connection: Connection, expected: Head, records: Records) -> FencedError:
@@ -88,4 +88,5 @@ def explain_refusal(connection: Connection, expected: Head, records: Records) ->
     if found[:2] != expected[:2]:
         return describe_difference(expected, found)
     indices = ", ".join(str(user_index) for user_index, *_ in records.users)
-    return FencedError(f"one of the user indices {indices} already has a user: another process has written to the log")
+    cause = f"one of the user indices {indices} already has a user"
+    return FencedError(f"{cause}: another process has written to the log; this process must stop")

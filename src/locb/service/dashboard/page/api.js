@@ -1,7 +1,7 @@
 /* Requests to the API, single or repeated, and the token, which is stored for this browser tab only. */
 
 const TOKEN_KEY = "locb-token";
-const TIMEOUT_MILLISECONDS = 15000;
+export const TIMEOUT_SECONDS = 15;
 const MAX_PAUSE_SECONDS = 8; // between attempts that fail
 
 /* Failed request. status: HTTP status, 0 if there was no response. type: last part of the problem type, or "timeout",
@@ -26,7 +26,7 @@ export async function request(path, body) {
   const headers = {};
   if (token.get()) headers.authorization = `Bearer ${token.get()}`;
   const options = {
-    headers, signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS), cache: "no-store", credentials: "omit",
+    headers, signal: AbortSignal.timeout(1000 * TIMEOUT_SECONDS), cache: "no-store", credentials: "omit",
   };
   if (body !== undefined) {
     headers["content-type"] = "application/json";
@@ -37,7 +37,9 @@ export async function request(path, body) {
     response = await fetch(path, options);
     if (response.ok) return await response.json();
   } catch (error) {
-    if (error instanceof SyntaxError) throw new Problem(502, "not-json", "the response is not JSON");
+    if (error instanceof SyntaxError) {
+      throw new Problem(response.status, "not-json", `the response to ${path} is not JSON`);
+    }
     throw new Problem(0, error.name === "TimeoutError" ? "timeout" : "unreachable", error.message);
   }
   const { type = "", detail } = await response.json().catch(() => ({}));

@@ -1,6 +1,8 @@
 /* Notices above the panels: which states of the service are reported, at which thresholds, and messages about failed
    requests. */
 
+import { TIMEOUT_SECONDS } from "./api.js";
+
 const { formatCount, formatTime } = window.locbUi;
 
 /* Returns the notices about the state of the service as pairs [level, text]. */
@@ -50,7 +52,9 @@ export function disconnectedNotice(problem, retrySeconds, lastTime) {
 /* Returns the message for a failed request. retrySeconds: seconds until the next attempt; omit it if there is none. */
 export function formatProblem(problem, retrySeconds) {
   const retry = retrySeconds ? " Retrying automatically." : "";
-  if (problem.status === 0 && problem.type === "timeout") return `The service did not respond in time.${retry}`;
+  if (problem.status === 0 && problem.type === "timeout") {
+    return `The service did not respond within ${TIMEOUT_SECONDS} seconds.${retry}`;
+  }
   if (problem.status === 0) return `The service is unreachable. It may be restarting.${retry}`;
   if (problem.status === 429) return `The service rejected the request: ${problem.message}.${retry}`;
   if (problem.status === 503) return `The service is unavailable: ${problem.message}.${retry}`;

@@ -52,7 +52,8 @@ export class Preview {
     try {
       arms = JSON.parse(byId("preview-arms").value);
     } catch (error) {
-      this.clear(create("p", { className: "note bad" }, `The arms are not valid JSON: ${error.message}.`));
+      this.clear(create("p", { className: "note bad" }, `The arms are not valid JSON: ${error.message}. `
+        + "Enter an array of objects with id and features."));
       return;
     }
     try {

@@ -125,7 +125,7 @@ export class StatusPanel {
     const { points, baseline } = history;
     const isIncomplete = byId("baseline-kind").value === "custom" && !baseline;
     setContent(byId("reward-summary"),
-      formatHistory(history) + (isIncomplete ? " Enter the start and the end of the baseline period." : ""));
+      formatHistory(history) + (isIncomplete ? " Enter a start and a later end of the baseline period." : ""));
     if (!points.length) {
       const empty = "No decisions or rewards in this period.";
       this.rewardChart.show({ empty });
@@ -150,15 +150,15 @@ export class StatusPanel {
   showTraffic({ points, step_seconds: step }, range) {
     const steps = points.flatMap((point) => trafficRows(point, step));
     const known = points.filter((point) => point.cluster_based !== null);
-    const total = known.length === points.length ? ""
-      : ` of the ${formatCount(sumOf(known, "decisions"))} for which this is known`;
+    const unknown = sumOf(points, "decisions") - sumOf(known, "decisions");
+    const rest = unknown ? `, and for ${formatCount(unknown)} it is unknown whether they used a group` : "";
     const kinds = KINDS.filter((kind, index) => index < 2 || steps.some((row) => row.kind === kind));
     this.trafficChart.show({
       rows: { steps },
       params: { ...range, legend_values: kinds },
       label: "Decisions over time",
       summary: `${plural(sumOf(points, "decisions"), "decision")} in steps of ${formatDuration(step)}; `
-        + `${formatCount(sumOf(known, "cluster_based"))}${total} used a group.`,
+        + `${formatCount(sumOf(known, "cluster_based"))} used a group${rest}.`,
     });
   }
 }
