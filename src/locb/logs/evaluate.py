@@ -10,18 +10,14 @@ from typing import Any
 import numpy as np
 
 from locb.common.validation import ParameterError, check_int
-from locb.logs.bootstrap import Interval
 from locb.logs.estimators import FixedEstimators
 from locb.logs.log import Log
 from locb.logs.replay import Terms, learning_curve, replay
 from locb.logs.results import Evaluation, PolicyEvaluation, PolicyValue, Weights, decide
 from locb.logs.saved_replays import SavedReplays
 from locb.logs.targets import LOGGED, FixedTarget, LearningTarget, make_target, name_policies
+from locb.logs.weight_checks import check_weights
 
-MIN_EFFECTIVE = 30  # effective decisions below which there is no verdict
-MAX_SHARE = 0.1  # share of one decision in the sum of weights above which there is a warning
-MEAN_WEIGHT_MARGIN = 1.7  # the mean weight must be within this number of half widths of its 95% interval from 1
-MEAN_WEIGHT_SLACK = 0.01  # differences from 1 that are too small to matter
 NO_PROPENSITIES = (
     "the log has no propensities, so the rewards of other choices cannot be estimated reliably; record the probability "
     "of each chosen arm, or, if all arms were equally probable, set propensity to 'uniform'"
@@ -192,7 +188,7 @@ class _Run:
         names = ("dr", "snips", "ips")
         values = [PolicyValue(part, self.estimators.interval(self.estimators.terms(part, base))) for part in names]
         weights = self.estimators.diagnose(base)
-        problems, warnings = _check_weights(weights)
+        problems, warnings = check_weights(weights)
         return PolicyEvaluation(name, "fixed", values, weights, "", "", problems + warnings)
 
     def _evaluate_logged(self, name: str, base_name: str, base: FixedTarget | None) -> PolicyEvaluation:
@@ -222,7 +218,7 @@ class _Run:
         direct = estimators.direct_method(target, self._base_terms("dm", base))
         values.append(PolicyValue("dm", *direct, assumes_model=True))
         weights = estimators.diagnose(target)
-        problems, warnings = _check_weights(weights)
+        problems, warnings = check_weights(weights)
         verdict, sentence = decide(target.name, base_name, values[0], len(self.log), problems)
         return PolicyEvaluation(target.name, "fixed", values, weights, verdict, sentence, problems + warnings)
 
@@ -240,7 +236,7 @@ class _Run:
         mean = self.estimators.interval(Terms(is_accepted, np.full(len(self.log), run.rate)))
         weights = Weights(accepted, float(accepted), 1.0, float(accepted), mean)
         value = PolicyValue("replay", run.value, run.difference)
-        problems, warnings = _check_weights(weights)
+        problems, warnings = check_weights(weights)
         note = (
             f"{target.name} was replayed: the value is for its first {accepted:,} decisions, while the policy learns. "
             f"A decision is accepted with a probability of {run.rate:.3g}, the smallest propensity"
@@ -250,37 +246,3 @@ class _Run:
         return PolicyEvaluation(
             target.name, "learning", values, weights, verdict, sentence, [*problems, *warnings, note]
         )
-
-
-def _check_weights(weights: Weights) -> tuple[list[str], list[str]]:
-    """Return problems that forbid a verdict, and warnings."""
-    problems, warnings = [], []
-    if weights.effective < MIN_EFFECTIVE:
-        problems.append(
-            f"the log has only {weights.effective:.0f} effective decisions for the policy, and at least "
-            f"{MIN_EFFECTIVE} are required"
-        )
-    if weights.unsupported > MEAN_WEIGHT_SLACK:
-        share = f"{weights.unsupported:.1%} of the choices of the policy"
-        problems.append(f"{share} are arms that are never chosen in the log")
-    mean = weights.mean
-    if _differs_from_one(mean):
-        problems.append(
-            f"the mean weight is {mean.value:.3f} instead of 1: the propensities are wrong, or some choices of the "
-            "policy never occur in the log"
-        )
-    if weights.largest > MAX_SHARE * weights.total:
-        warnings.append(
-            f"the largest weight, {weights.largest:.3g}, is more than {MAX_SHARE:.0%} of the sum of the weights, so "
-            "few decisions determine the estimate"
-        )
-    return problems, warnings
-
-
-def _differs_from_one(mean: Interval) -> bool:
-    if math.isnan(mean.low):
-        return abs(mean.value - 1.0) > MEAN_WEIGHT_SLACK and not math.isnan(mean.value)
-    low, high = mean.value - mean.low, mean.high - mean.value
-    distance = 1.0 - mean.value
-    margin = MEAN_WEIGHT_MARGIN * (high if distance > 0 else low)
-    return abs(distance) > max(margin, MEAN_WEIGHT_SLACK)

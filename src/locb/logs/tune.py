@@ -17,12 +17,13 @@ from locb.common.validation import ParameterError, check_int
 from locb.evaluation.confidence_intervals import student_quantile
 from locb.logs.bootstrap import Interval, random_stream
 from locb.logs.estimators import FixedEstimators
-from locb.logs.evaluate import MIN_EFFECTIVE, NO_PROPENSITIES, usable_decisions
+from locb.logs.evaluate import NO_PROPENSITIES, usable_decisions
 from locb.logs.log import Log
 from locb.logs.replay import Terms, replay_accepted
 from locb.logs.results import PolicyValue, Tuning, TuningCandidate, decide
 from locb.logs.saved_replays import SavedReplays
 from locb.logs.targets import LOGGED, LearningTarget, make_target
+from locb.logs.weight_checks import MIN_EFFECTIVE
 from locb.policies import POLICIES
 
 DEFAULT_POLICIES = ("eloc", "locb", "linucb-one", "linucb-ind")

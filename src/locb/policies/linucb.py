@@ -9,8 +9,8 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.validation import check_int
+from locb.kernels.linucb import lints_loop
 from locb.kernels.linucb import loop as kernel
-from locb.kernels.linucb import thompson
 from locb.kernels.linucb.state import TIES, LinUCBState, T
 from locb.policies.base.capabilities import UnavailableError
 from locb.policies.base.compiled import ScoringRowPolicy, ScoringRows, new_generator
@@ -137,7 +137,7 @@ class LinTS(LinUCB):
     1
     """
 
-    _kernel: ClassVar[Any] = thompson
+    _kernel: ClassVar[Any] = lints_loop
 
     @validate_parameters
     def __init__(

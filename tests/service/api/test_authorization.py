@@ -8,7 +8,8 @@ import httpx
 import pytest
 from msgspec import Raw
 
-from locb.service.api.auth import MAX_CLIENTS, FailedTokens, Tokens
+from locb.service.api.auth import Tokens
+from locb.service.api.limits import MAX_CLIENTS, FailedTokens
 from locb.service.api.routes import ROUTES, Route
 from locb.service.api.scopes import SCOPES
 from locb.service.core.service import Service

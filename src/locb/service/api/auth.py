@@ -5,20 +5,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-import logging
-import math
-import time
 from functools import lru_cache
 
 from starlette.types import Scope
 
 from locb.service import errors
+from locb.service.api.limits import MAX_CLIENTS, FailedTokens
 from locb.service.api.token_file import token_digest
 from locb.service.connections import client_network
-
-PERIOD = 60.0  # seconds over which failed tokens are counted
-MAX_CLIENTS = 10_000  # client addresses whose failed tokens, and used tokens, are in memory
-_log = logging.getLogger("locb.service")
 
 
 class Tokens:
@@ -54,42 +48,6 @@ class Tokens:
             if hmac.compare_digest(digest, given):
                 found = granted
         return found
-
-
-class FailedTokens:
-    """Counter of the requests with an unknown token per client address, in periods of ``PERIOD`` seconds.
-
-    Parameters
-    ----------
-    maximum : int
-        Number of requests with an unknown token per period after which further requests are refused.
-    """
-
-    def __init__(self, maximum: int) -> None:
-        self._maximum = maximum
-        self._counts: dict[str, tuple[int, float]] = {}  # count and end of the period, in the order of the ends
-
-    def __len__(self) -> int:
-        return len(self._counts)
-
-    def add(self, client: str) -> None:
-        """Count a request of a client with an unknown token."""
-        now = time.monotonic()
-        count, end = self._counts.get(client, (0, now))
-        if end <= now:
-            self._counts.pop(client, None)
-            count, end = 0, now + PERIOD
-        if len(self._counts) >= MAX_CLIENTS and client not in self._counts:
-            del self._counts[next(iter(self._counts))]  # the client whose period ends first
-        self._counts[client] = count + 1, end
-        if count + 1 == self._maximum:
-            advice = "tokens that are new for this address are refused until the minute ends (--max-failed-tokens)"
-            _log.warning("%s has sent %d requests with an unknown token within a minute: %s", client, count + 1, advice)
-
-    def retry_after(self, client: str) -> int:
-        """Return the number of seconds for which requests of a client are refused; 0 if they are not refused."""
-        count, end = self._counts.get(client, (0, 0.0))
-        return max(0, math.ceil(end - time.monotonic())) if count >= self._maximum else 0
 
 
 class Authorizer:

@@ -3,10 +3,10 @@
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
 import { explainDecisions, explainRanking, LEGEND_INDENT } from "./explanation.js";
-import { formatSources, SCREENED } from "./sentences.js";
+import { formatRanking, formatRecommendation, NO_EXPLANATIONS, NO_SCORES, RECOMMENDED_SUMMARY } from "./sentences.js";
 import { formatProblem } from "./notices.js";
 
-const { byId, create, formatNumber, setContent } = window.locbUi;
+const { byId, create, setContent } = window.locbUi;
 const MAX_ARMS = 12; // arms in the chart of the ranking
 
 export class Preview {
@@ -67,26 +67,18 @@ export class Preview {
 
   show({ arm, ranking, explanation }) {
     const [first] = ranking;
-    const score = first.score === null ? "" : ` Score ${formatNumber(first.score)} = estimate `
-      + `${formatNumber(first.estimate)} + exploration bonus ${formatNumber(first.bonus)}.`;
-    const sources = explanation?.sources ?? [];
-    const evidence = (sources.length ? ` Evidence: ${formatSources(sources)}.` : "")
-      + (explanation?.screened ? ` ${SCREENED}` : "");
-    setContent(byId("preview-result"),
-      create("p", { className: "note info" }, "Recommended now: ", create("strong", {}, arm), `.${score}${evidence}`));
+    setContent(byId("preview-result"), create("p", { className: "note info" }, "Recommended now: ",
+      create("strong", {}, arm), `.${formatRecommendation(first, explanation)}`));
     const shown = ranking.slice(0, MAX_ARMS);
-    if (first.score === null) this.rankingChart.show({ empty: "The policy does not report scores." });
+    if (first.score === null) this.rankingChart.show({ empty: NO_SCORES });
     else {
-      const which = shown.length === ranking.length ? "all arms" : `the best ${shown.length} of ${ranking.length} arms`;
-      const summary = `Estimate and exploration bonus of ${which}. The line marks the score, which is their sum.`;
+      const summary = formatRanking(shown.length, ranking.length);
       this.rankingChart.show({ ...explainRanking(shown), label: "Scores of arms", summary });
     }
-    if (!explanation) this.partsChart.show({ empty: "The policy does not explain its decisions." });
+    if (!explanation) this.partsChart.show({ empty: NO_EXPLANATIONS });
     else {
       this.partsChart.show({ ...explainDecisions([{ arm, name: arm, explanation }], this.featureNames),
-        label: `Parts of the score of ${arm}`,
-        summary: "Contributions of the features of the recommended arm, the intercept and the exploration bonus. The "
-          + "line marks the score, which is the sum of these parts." });
+        label: `Parts of the score of ${arm}`, summary: RECOMMENDED_SUMMARY });
     }
   }
 }

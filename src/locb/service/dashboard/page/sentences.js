@@ -1,4 +1,5 @@
-/* Texts about history and evidence, and formats of sizes and durations. */
+/* Sentences of the panels about history, evidence, scores, estimates and groups, and formats of sizes and durations.
+   notices.js has the notices and the messages about failed requests. */
 
 import { SPANS } from "./spans.js";
 
@@ -54,6 +55,38 @@ const SURE = 0.9; // as in dashboard/state_view.py
 const MIN_LIKELY = 0.5; // a group with a lower probability is not shown as the group of the user
 export const SCREENED = "The safety screen replaced the arm with the highest score, because the user's own rewards "
   + "indicate that another arm is clearly better.";
+
+export const NO_SCORES = "The policy does not report scores.";
+export const NO_EXPLANATIONS = "The policy does not explain its decisions.";
+const PARTS = "the intercept and the exploration bonus. The line marks the score, which is the sum of these parts.";
+export const DECISIONS_SUMMARY = `One bar per decision, newest first: contributions of the features of the arm, ${PARTS}`;
+export const RECOMMENDED_SUMMARY = `Contributions of the features of the recommended arm, ${PARTS}`;
+
+/* Returns the sentences after the name of a recommended arm: its score, the evidence and the safety screen. */
+export function formatRecommendation({ score, estimate, bonus }, explanation) {
+  const parts = score === null ? "" : ` Score ${formatNumber(score)} = estimate ${formatNumber(estimate)} + exploration `
+    + `bonus ${formatNumber(bonus)}.`;
+  const sources = explanation?.sources ?? [];
+  return parts + (sources.length ? ` Evidence: ${formatSources(sources)}.` : "")
+    + (explanation?.screened ? ` ${SCREENED}` : "");
+}
+
+/* Returns the summary of the chart of the first arms of a ranking. */
+export function formatRanking(shown, total) {
+  const which = shown === total ? "all arms" : `the best ${shown} of ${total} arms`;
+  return `Estimate and exploration bonus of ${which}. The line marks the score, which is their sum.`;
+}
+
+/* Returns the summary of the chart of an estimate. rows: the weights of the chart with their intervals; total: number of
+   all features. */
+export function formatEstimate(rows, total, isNamed, hasIntervals) {
+  const names = isNamed ? "features named in recent requests" : "features, labelled with their indices";
+  const which = rows.length < total
+    ? `The ${rows.length} weights with the largest absolute values, of ${total} ${names}.`
+    : `All ${names}, sorted by absolute weight.`;
+  const significant = rows.filter(({ low, high }) => low > 0 || (high !== null && high < 0)).length;
+  return which + (hasIntervals ? ` Lines: 95% intervals; ${significant} of ${rows.length} exclude 0.` : "");
+}
 
 /* Returns the groups of a user by decreasing probability: [{seed, seeds, probability}]. Groups that count as one group
    are one entry; seeds are those of its other groups. A policy without probabilities has no entries. */

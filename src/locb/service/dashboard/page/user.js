@@ -3,7 +3,8 @@
 import { path, request } from "./api.js";
 import { Chart } from "./charts.js";
 import { explainDecisions, LEGEND_INDENT } from "./explanation.js";
-import { formatMembership, formatSources, groupName, mergeGroups, SCREENED } from "./sentences.js";
+import { DECISIONS_SUMMARY, formatEstimate, formatMembership, formatSources, groupName, mergeGroups, NO_EXPLANATIONS,
+  SCREENED } from "./sentences.js";
 import { stateBadge } from "./groups.js";
 import { userLink } from "./map.js";
 import { Preview } from "./preview.js";
@@ -167,21 +168,16 @@ export class UserPanel {
     const all = features.map(([name, index]) => estimateRow(name, index, theta, intervals));
     const rows = all.sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, MAX_FEATURES)
       .map((row, order) => ({ ...row, order }));
-    const significant = rows.filter(({ low, high }) => low > 0 || (high !== null && high < 0)).length;
-    const names = isNamed ? "features named in recent requests" : "features, labelled with their indices";
-    const which = rows.length < all.length
-      ? `The ${rows.length} weights with the largest absolute values, of ${all.length} ${names}.`
-      : `All ${names}, sorted by absolute weight.`;
-    const notes = intervals ? ` Lines: 95% intervals; ${significant} of ${rows.length} exclude 0.` : "";
     return this.estimateChart.show({
-      rows: { features: rows }, label: "Estimated preferences by feature", summary: which + notes,
+      rows: { features: rows }, label: "Estimated preferences by feature",
+      summary: formatEstimate(rows, all.length, isNamed, Boolean(intervals)),
     });
   }
 
   showExplanations(decisions) {
     const explained = decisions.filter(({ response }) => response.explanation);
     if (!explained.length) {
-      const empty = decisions.length ? "The policy does not explain its decisions." : "No decisions yet.";
+      const empty = decisions.length ? NO_EXPLANATIONS : "No decisions yet.";
       return this.decisionsChart.show({ empty });
     }
     const content = explainDecisions(explained.map(({ arm, time, response }) =>
@@ -189,8 +185,7 @@ export class UserPanel {
     this.preview.featureNames = content.params.names;
     return this.decisionsChart.show({
       ...content, label: "Score of each recommended arm by feature and bonus",
-      summary: "One bar per decision, newest first: contributions of the features of the arm, the intercept and the "
-        + "exploration bonus. The line marks the score, which is the sum of these parts.",
+      summary: DECISIONS_SUMMARY,
     });
   }
 }
