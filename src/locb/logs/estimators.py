@@ -76,7 +76,7 @@ class FixedEstimators:
         return theta @ design.T
 
     def _predict(self, target: FixedTarget | None) -> Floats:
-        """Return the predicted reward of the logged arm of each decision, or, with a target, of its choice."""
+        """Return the predicted reward of each decision: of the logged arm, or of the choice of ``target`` if given."""
         predicted = np.empty(len(self.log))
         rows = self.log.rows_of(self.log.chosen)
         for fold, values in enumerate(self._predictions):

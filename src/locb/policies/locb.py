@@ -112,8 +112,8 @@ Bonus = Annotated[
 class LOCB(CorrectionMixin, CompiledPolicy):
     """LOCB policy: local clustering around seed users. Each arm is scored by the best cluster that contains the user.
 
-    The cluster of a seed user starts with all users. Until the cluster is final, a user is a member while the distance
-    between the two estimates is at most the sum of the two confidence radii. Clusters may overlap.
+    The cluster of a seed user starts with all users. Until the cluster is final, a user is a member while the estimates
+    of the user and the seed user differ by at most the sum of their confidence radii. Clusters may overlap.
 
     Examples
     --------

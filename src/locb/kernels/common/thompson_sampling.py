@@ -24,7 +24,7 @@ def sample_gaussian(
     v and M, packed, are those of row i of ``rows``.
 
     The draw is v + scale · Rᵀz, where R is the upper triangular Cholesky factor of M, and z has d standard normal
-    numbers: pairs by the transform of Box and Muller. For odd d, the last number of the last pair is not used.
+    numbers, drawn in pairs by the Box–Muller transform. For odd d, the last number of the last pair is not used.
     ``workspace`` has shape (d, d).
     """
     for b in range(d):

@@ -132,7 +132,8 @@ def normalize(logs: Floats) -> tuple[Floats, Floats]:
 def update(mixture: Mixture, shares: Floats, pooled: Floats, population: Population) -> Mixture:
     """Return the mixture after one step of expectation maximization.
 
-    ``shares`` (K + 1,) are the sums of the probabilities over users, ``pooled`` (K, D + p) those of the forms.
+    ``shares`` (K + 1,) are the sums of the users' probabilities. ``pooled`` (K, D + p) are the sums of the users'
+    ``forms``, weighted by the probabilities of the groups.
     """
     dim = mixture.centres.shape[1]
     pooled = pooled + population.prior[0]

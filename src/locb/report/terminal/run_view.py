@@ -158,7 +158,7 @@ class RunProgress:
     def complete(self) -> bool:
         """Whether all planned runs are finished and the report index.html is written.
 
-        While the command runs, index.html must be newer than its start. Without a plan, index.html must exist.
+        While the command runs, index.html must be newer than the start of the command. Without a plan, it must exist.
         """
         if self.plan is None:
             return self.written is not None

@@ -17,7 +17,7 @@ from locb.service.api.token_file import token_digest
 from locb.service.connections import client_network
 
 PERIOD = 60.0  # seconds over which failed tokens are counted
-MAX_CLIENTS = 10_000  # client addresses whose failed tokens, and used tokens, are in memory
+MAX_CLIENTS = 10_000  # maximum number of client addresses whose failed tokens, or used tokens, are kept in memory
 _log = logging.getLogger("locb.service")
 
 
@@ -47,7 +47,7 @@ class Tokens:
     def granted_to(self, given: bytes) -> frozenset[str] | None:
         """Return the scopes of the token with this digest, or None if the token is unknown.
 
-        The digest is compared with all known tokens in constant time, so the response time reveals nothing about it.
+        The digest is compared with those of all tokens in constant time, so the response time reveals no known digest.
         """
         found = None
         for digest, granted in self._digests:
