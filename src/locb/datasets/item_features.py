@@ -11,7 +11,7 @@ from scipy.sparse.linalg import svds
 
 from locb.common.arrays import Floats
 
-# Frobenius norm of the attribute rows divided by that of the like rows, see docs/decisions/0006-item-features.md.
+# Frobenius norm of the attribute rows divided by that of the user rows, see docs/decisions/0006-item-features.md.
 ATTRIBUTE_WEIGHT = 0.3
 
 if TYPE_CHECKING:

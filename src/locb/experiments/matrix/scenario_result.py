@@ -164,7 +164,8 @@ def geometric_mean(ratios: Iterable[Measurement]) -> Measurement:
 def scenario_interval(ratios: Sequence[Measurement]) -> tuple[float, float]:
     """Return the 95% bootstrap interval of the geometric mean of ratios over scenarios that are drawn with replacement.
 
-    The interval states how much the mean depends on the choice of scenarios. It is (NaN, NaN) for fewer than two.
+    The interval states how much the mean depends on the choice of scenarios. For fewer than two ratios, it is
+    (NaN, NaN).
 
     Examples
     --------

@@ -21,7 +21,7 @@ from locb.common.validation import ParameterError
 LOWEST, HIGHEST = -0.5, 1.5  # rewards outside this interval are reported
 MIN_SIZE = 0.05  # rewards are reported if all of them are smaller in absolute value, but not all are 0
 MIN_REWARDS = 200  # number of rewards after which small rewards are reported
-MAX_NOISE = 1.0  # standard deviation; rewards may leave the interval through noise around known means in the interval
+MAX_NOISE = 1.0  # largest standard deviation of noise around known means in the interval that is not reported
 Values = TypeVar("Values", float, Floats)
 
 _receiver: ContextVar[Callable[[str], None] | None] = ContextVar("_receiver", default=None)

@@ -205,7 +205,7 @@ class Service:
         Raises
         ------
         ProblemError
-            404 for an unknown user; 503 if the store is unavailable.
+            404 for an unknown user; 503 if the store is unavailable, or the service is stopping.
         """
         return await self.eraser.erase(user)
 
