@@ -213,7 +213,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     ) -> Callable[[], tuple[Floats, Floats]]:
         """Return a function that computes own estimates and radii, as in the base class.
 
-        Raises ``UnavailableError`` if ``memory`` is set, because preferences may then change, and if the effect of
+        Raises ``UnavailableError`` if ``memory`` is set, because preferences may then change, or if the effect of
         outliers was limited, because the learned rewards then differ from the observed rewards.
         """
         if self._state.reward_stats[R_CLIPPED] > 0.0:

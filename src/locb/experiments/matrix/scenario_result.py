@@ -81,10 +81,10 @@ class ScenarioResult:
         return fieller_interval(self.tuned_regret(policy), self.tuned_regret(*self.baselines))
 
     def reserve(self, policy: str, limit: float) -> Measurement:
-        """Return ``limit`` minus the ratio of a policy. Its interval is above 0 if the ratio is below ``limit``.
+        """Return ``limit`` minus the ratio of a policy, with a 95% interval that needs no approximation of the ratio.
 
         The interval is that of the mean of limit × baseline regret − regret, one value per repeat, in units of the mean
-        baseline regret. It needs no approximation of the ratio.
+        baseline regret. An interval above 0 means that the ratio is below ``limit``.
         """
         base = self.tuned_regret(*self.baselines)
         found = Measurement.from_values(limit * base - self.tuned_regret(policy))
