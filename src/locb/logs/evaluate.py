@@ -21,7 +21,7 @@ from locb.logs.targets import LOGGED, FixedTarget, LearningTarget, make_target, 
 MIN_EFFECTIVE = 30  # effective decisions below which there is no verdict
 MAX_SHARE = 0.1  # share of one decision in the sum of weights above which there is a warning
 MEAN_WEIGHT_MARGIN = 1.7  # maximum distance of the mean weight from 1, in half widths of its 95% interval
-MEAN_WEIGHT_SLACK = 0.01  # distance of the mean weight from 1 up to which there is no warning
+MEAN_WEIGHT_SLACK = 0.01  # distance of the mean weight from 1, or share of unsupported choices, that allows a verdict
 NO_PROPENSITIES = (
     "the log has no propensities, so the rewards of other choices cannot be estimated reliably; record the probability "
     "of each chosen arm, or, if all arms were equally probable, set propensity to 'uniform'"
