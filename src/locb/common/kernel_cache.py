@@ -92,11 +92,11 @@ class KernelCache:
         return str(self._folder)
 
     def enable(self) -> None:
-        """Read and write compiled versions."""
+        """Start to read and write compiled versions."""
         self._is_enabled = True
 
     def disable(self) -> None:
-        """Neither read nor write compiled versions."""
+        """Stop reading and writing compiled versions."""
         self._is_enabled = False
 
     def flush(self) -> None:

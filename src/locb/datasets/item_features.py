@@ -11,7 +11,7 @@ from scipy.sparse.linalg import svds
 
 from locb.common.arrays import Floats
 
-# Frobenius norm of the attribute rows divided by that of the like rows, see docs/decisions/0006-item-features.md.
+# Frobenius norm of the attribute rows divided by that of the user rows, see docs/decisions/0006-item-features.md.
 ATTRIBUTE_WEIGHT = 0.3
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def split_records(users: Any, items: Any, n_items: int) -> Any:
 def item_features(records: Records, dim: int, selected: Any = None) -> Floats:
     """Return an array (items, dim) of item features, computed with a truncated singular value decomposition (SVD).
 
-    The SVD is that of a matrix with one column per item. The matrix has one row per user, with the sum of 1 for each
-    like and −1 for each record without a like, followed by one row per attribute (for example a genre). The attribute
-    rows are scaled to ATTRIBUTE_WEIGHT times the Frobenius norm of the user rows.
+    The SVD is that of a matrix with one column per item. The matrix has one row per user, whose entry for an item is
+    the number of likes minus the number of records without a like. These rows are followed by one row per attribute
+    (for example a genre). The attribute rows are scaled to ATTRIBUTE_WEIGHT times the Frobenius norm of the user rows.
 
     The features of an item are its dim − 1 factors in the SVD, scaled to norm 1/√2, and the constant 1/√2. Therefore
     the inner product of the features of two items is from 0 to 1.

@@ -41,8 +41,8 @@ def yahoo(
     n_users, n_arms : int
         Number of users, by default 100: the clusters with the most visits. Arms per round, by default 10.
     zeros : {"any", "rated", "shown"}, default "shown"
-        Which articles are the arms with reward 0. See :class:`locb.Interactions`. "any" and "rated" exclude articles
-        that a cluster of visitors ever clicked, which are nearly all articles.
+        Which articles are the arms with reward 0. See :class:`locb.Interactions`. With "any" and "rated", nearly no
+        articles remain, because each article that a cluster of visitors ever clicked is excluded for this cluster.
     n_clusters : int, default 500
         Number of clusters, at most the number of distinct visitors in the first 65,536 visits.
     cache_dir : path, optional

@@ -40,8 +40,8 @@ class Categorical(Environment):
         (6, 4) are two features, whose 24 combinations are the items. There are at most 10,000 combinations.
     n_users, n_clusters : int, default 100 and 5
         Number of users and of clusters, as in :class:`locb.Synthetic`. If the two numbers are equal, every user has
-        preferences of its own. For each categorical feature, the favourite categories of two clusters are different,
-        as far as there are enough categories.
+        preferences of its own. For each categorical feature, all clusters have different favourite categories if there
+        are enough categories.
     n_arms : int, default 10
         Items per round, at most the number of items.
     spread : float, default 0.1

@@ -55,7 +55,7 @@ class Interactions(Environment):
     user_names : list of str
         Name of each user of the pool in the data set. By default, the numbers of ``user_ids`` as text.
     theta : (n, d) floats
-        Ridge estimate of each user from all records of the user. The true clusters are computed from ``theta``.
+        Ridge estimate θ of each user from all records of the user. The true clusters are computed from ``theta``.
     records_per_user : (n,) ints
         Number of records of each user of the pool, counted with ``counts``.
     excluded_users : dict

@@ -77,7 +77,7 @@ class Synthetic(Environment):
         What rotates with ``drift``. "clusters": each cluster as a whole, so that the true clusters stay valid. "users":
         each user independently, so that users of a true cluster become different.
     norms : pair of floats, default (1, 1)
-        Lowest and highest length of the feature vector of an arm, which is drawn uniformly: 0 < low ≤ high, and
+        Lowest and highest length of the feature vector of an arm. The length is drawn uniformly. 0 < low ≤ high, and
         high ≤ 1 with Bernoulli rewards.
     correlation : float, default 0
         Correlation of neighbouring random features before the vector is scaled to its length, from 0 to below 1. The

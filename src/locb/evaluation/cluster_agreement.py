@@ -19,7 +19,7 @@ from locb.evaluation.clusters import count_common_users, sorted_members
 class ClusterAgreement(NamedTuple):
     """Agreement of found clusters with the true clusters."""
 
-    one_to_one_f1: float  # F1 if each found cluster is compared with at most one true cluster, and all count
+    one_to_one_f1: float  # F1 if each found cluster is compared with at most one true cluster
     ari: float  # adjusted Rand index of the two partitions
     nmi: float  # normalized mutual information of the two partitions
     clusters: int  # number of distinct found clusters

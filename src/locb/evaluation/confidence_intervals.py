@@ -58,7 +58,7 @@ def _expanded_quantile(degrees: float) -> float:
 def _two_sided_tail(t: float, degrees: float) -> float:
     """Return P(|T| > t): the regularized incomplete beta function I_x(degrees/2, 1/2) at x = degrees/(degrees + t²)."""
     squared = t * t
-    if squared < 3.0:  # the continued fraction converges slowly, and that of the complement quickly
+    if squared < 3.0:  # the continued fraction converges slowly here, but that of the complement converges quickly
         return 1.0 - _incomplete_beta(0.5, degrees / 2, squared / (degrees + squared))
     return _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + squared))
 

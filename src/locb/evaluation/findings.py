@@ -22,7 +22,7 @@ from locb.evaluation.confidence_intervals import (
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 NOT_COUNTED = "not counted"  # in place of a verdict, for a vacuous claim
-LEVEL = 0.025  # largest p-value of a one-sided test that decides a claim; that of a 95% interval
+LEVEL = 0.025  # largest p-value of a one-sided test that decides a claim; equivalent to a 95% interval
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Criterion:
     statement: str
     difference: Measurement
     detail: str = ""  # text of the result that replaces the difference and its interval in reports
-    # p-values of the two one-sided tests: that the difference is positive, and negative; by default, from the interval.
+    # p_holds and p_fails, p-values of one-sided tests; by default, both are computed from the difference.
     p_values: tuple[float, float] | None = None
 
     @property
@@ -231,12 +231,15 @@ class Claim:
 
     @property
     def p_holds(self) -> float:
-        """p-value of the claim: the largest of its criteria, because all of them must hold."""
+        """p-value of the claim: the largest p-value of its criteria, because all criteria must hold."""
         return max((criterion.p_holds for criterion in self.criteria), default=1.0)
 
     @property
     def p_fails(self) -> float:
-        """p-value of a failure: the smallest of its criteria times their number, because one of them is enough."""
+        """p-value of the failure of the claim, for which the failure of one criterion is enough.
+
+        It is the smallest p-value of the failure of a criterion, times the number of criteria.
+        """
         return min([1.0, *(len(self.criteria) * criterion.p_fails for criterion in self.criteria)])
 
     @property

@@ -240,7 +240,7 @@ class Comparison:
         library : {"polars", "pandas"}, default "polars"
             Library of the data frame, which must be installed.
         curves : bool, default False
-            Whether to return one row per checkpoint instead, with the columns ``round`` and ``regret`` after it.
+            Whether to return one row per checkpoint instead, with the columns ``round`` and ``regret`` (cumulative).
         """
         rows = []
         for result in self.results:

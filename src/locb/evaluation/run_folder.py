@@ -14,7 +14,7 @@ from typing import Any
 SETTINGS_FILE = "settings.json"
 PLAN_FILE = "plan.json"
 RUNS_FOLDER = "runs"
-UNFINISHED_FOLDER = "unfinished"  # in the folder of results: finished parts, until all parts are finished
+UNFINISHED_FOLDER = "unfinished"  # subfolder that keeps the finished parts of the results until all parts are finished
 # Packages whose code influences the outcome of a run.
 SOURCE_PACKAGES = ("common", "policies", "kernels", "environments", "datasets", "evaluation")
 

@@ -1,4 +1,4 @@
-"""Bounds of the paper's theorems on termination and regret."""
+"""Bounds of the theorems of the LOCB paper on termination and regret."""
 
 import math
 
@@ -21,7 +21,7 @@ def min_rounds_per_user(n_users: int, dim: int, delta: float, min_eigenvalue: fl
 def termination_bound(
     n_users: int, dim: int, *, gamma: float, sigma: float = 0.5, delta: float = 0.1, min_eigenvalue: float
 ) -> float:
-    """Return the bound of Theorem 2: the round before which LOCB returns all clusters, that is, all are final.
+    """Return the bound of Theorem 2: the round before which LOCB returns all clusters, so that they are final.
 
     The bound holds for tau = 1, the ``theory`` radius and users who arrive equally often. Theorem 2 applies only once
     every user was served ``min_rounds_per_user`` times. If that takes longer than the bound, the theorem gives no

@@ -57,7 +57,7 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
 
 
 def data_digest(env: Any) -> str:
-    """Return a digest of the θ of all users. A different digest means that the data or its settings have changed."""
+    """Return a digest of ``theta``, the preferences of all users, which changes if the data or its settings change."""
     return hashlib.sha256(np.round(env.theta, 6).tobytes()).hexdigest()[:16]
 
 

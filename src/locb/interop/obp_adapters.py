@@ -14,7 +14,7 @@ from locb.policies import Policy
 
 
 class ObpPolicy:
-    """Contextual policy of OBP that uses a policy of locb, for its replay and its simulator.
+    """Contextual policy of OBP that uses a policy of locb, for the replay and the simulator of OBP.
 
     The features of an action are those of the context in the block of the action: a linear model per action, as in the
     policies of OBP. With ``action_context``, they are the products of the features of the context and of the action.

@@ -60,7 +60,7 @@ class RiverPolicy(ContextualPolicy):  # type: ignore[misc]  # the type of the ba
         return self._offered[self._adapter.choose(*self._split(self._offered, context))]
 
     def update(self, arm_id: Any, context: dict[str, Any] | None, reward: float, **_: Any) -> None:
-        """Learn the reward of an arm in a context, which has the features of the arms of the last ``pull``."""
+        """Learn the reward of an arm. If the context has features of arms, they are those of the last ``pull``."""
         offered = self._offered if ARMS in (context or {}) else [arm_id]
         if arm_id not in offered:
             raise ParameterError("arm_id", f" must be one of the arms of the last pull, not {arm_id!r}")

@@ -1,8 +1,9 @@
 """Confidence radii of the users' estimates. The symbols are defined in ``locb.kernels``.
 
-Each of the four radii is the product of a scale that depends on the round and a width that depends on the user:
-B(i, t) = scale(t) · width(i). The width changes only when the user is served or, for ``theory`` and ``ellipsoid``, when
-users are added, so the kernels store it. A round computes one scale for all users.
+Each of the four radii (``regret``, ``clustering``, ``theory`` and ``ellipsoid``) is the product of a scale that depends
+on the round and a width that depends on the user: B(i, t) = scale(t) · width(i). The width changes only when the user
+is served or, for ``theory`` and ``ellipsoid``, when users are added, so the kernels store it. A round computes one
+scale for all users.
 """
 
 import math
@@ -48,9 +49,9 @@ def radius_width(
 ) -> float:
     """Return the width of a radius, the factor that depends on the user i.
 
-    Only the ``theory`` radius uses ``min_eigenvalue``, the smallest eigenvalue λ of E[x xᵀ] in Lemma 5.2. Only the
-    ``ellipsoid`` radius uses ``log_det``, which is log det A_i, and ``largest_inverse``, the largest eigenvalue of
-    A_i⁻¹.
+    Only the ``theory`` radius uses ``min_eigenvalue``, the smallest eigenvalue λ of E[x xᵀ] in Lemma 5.2 of the LOCB
+    paper. Only the ``ellipsoid`` radius uses ``log_det``, which is log det A_i, and ``largest_inverse``, the largest
+    eigenvalue of A_i⁻¹.
     """
     if kind == REGRET:
         return shrinkage(served)

@@ -62,7 +62,7 @@ def measure_coverage(
     (n, d) and ``served`` (n,) keep their values between blocks. ``sigmas`` (5,) and ``worst`` (5,) have one entry per
     kind of radius, for ‖θ̂_i − θ_i‖ / B(i, t), and an entry REWARD_INTERVAL: the largest
     |θ̂_iᵀx − θ_iᵀx| / (β_i √(xᵀA_i⁻¹x)) over all contexts x, with β_i = σ √(log det A_i + 2 log(n/δ)) + 1. This maximum
-    is √((s − θ_i)ᵀ A_i⁻¹ (s − θ_i)) / β_i with s, the sum of x (r − xᵀθ_i), which ``noise_sums`` holds. Only the served
+    is √((s − θ_i)ᵀ A_i⁻¹ (s − θ_i)) / β_i. The vector s = Σ x (r − xᵀθ_i) is stored in ``noise_sums``. Only the served
     user of a round is tested: the errors of all other users do not change, and their bounds never shrink. The symbols
     are defined in ``locb.kernels``.
     """

@@ -11,8 +11,8 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.common.feature_hashing import feature_row
 
-MAX_IDENTITY = 64  # arms that have one feature each; ids of more arms are hashed
-MAX_DESCRIBED = 32  # features from columns that describe arms; more features are reduced by a truncated SVD
+MAX_IDENTITY = 64  # maximum number of arms with one feature each; the ids of more arms are hashed
+MAX_DESCRIBED = 32  # maximum number of features from columns; more features are reduced by a truncated SVD
 DEFAULT_DIM = 16  # features of arms with named values
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.evaluation.confidence_intervals import student_quantile
 
-MAX_GROUPS = 20_000  # more users are merged at random into this number of groups, which are independent, too
+MAX_GROUPS = 20_000  # if there are more users, they are merged at random into this number of independent groups
 BLOCK = 4_000_000  # numbers per block of replicates
 MIN_VALID = 0.95  # share of replicates that must have an estimate
 MIN_USERS = 5  # minimum number of users for an interval
@@ -49,7 +49,7 @@ def sum_by_group(groups: Ints, n_groups: int, *values: Floats) -> Floats:
 
 
 def make_groups(clusters: Ints, maximum: int, seed: int) -> tuple[Ints, int]:
-    """Return the group of each decision, and the number of groups: its user, or one of ``maximum`` random groups."""
+    """Return the group of each decision (its user, or one of ``maximum`` random groups), and the number of groups."""
     names, groups = np.unique(clusters, return_inverse=True)
     if len(names) <= maximum:
         return groups, len(names)

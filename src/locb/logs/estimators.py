@@ -76,7 +76,7 @@ class FixedEstimators:
         return theta @ design.T
 
     def _predict(self, target: FixedTarget | None) -> Floats:
-        """Return the predicted reward of the logged arm of each decision, or, with a target, of its choice."""
+        """Return the predicted reward of each decision: of the logged arm, or of the choice of ``target`` if given."""
         predicted = np.empty(len(self.log))
         rows = self.log.rows_of(self.log.chosen)
         for fold, values in enumerate(self._predictions):
@@ -161,7 +161,8 @@ def _sums(groups: Ints, n_groups: int, values: Floats) -> Floats:
 def _gram_sums(groups: Ints, n_groups: int, rows: IndexArray, design: Floats) -> Floats:
     """Return the sum of x xᵀ over the decisions of each group, as rows of an array (groups, d²).
 
-    If there are few distinct rows of features, they are counted first. Otherwise, one number per decision is in memory.
+    If there are few distinct rows x of features, they are counted first. Otherwise, the entries of x xᵀ are summed one
+    by one, so that only one number per decision is in memory.
     """
     n_rows, width = design.shape
     if n_rows * max(n_groups, width * width) <= MAX_CELLS:

@@ -114,7 +114,7 @@ def replay_accepted(log: Log, target: LearningTarget, rows: Ints, seed: int, sav
 
 
 def _interval(accepted: Ints, values: list[float]) -> Interval:
-    """Return the first value with the interval that the others give."""
+    """Return the first value, with an interval from the standard deviation of the other values."""
     if not accepted.size:
         return Interval(math.nan)
     spread = float(ci_half_width(values[1:])) * math.sqrt(max(len(values) - 1, 1))  # of one value, not of the mean

@@ -20,7 +20,8 @@ ESTIMATORS = {
     "replay": "replay: decisions in which the policy chooses the logged arm",
 }
 MAX_NEEDED = 1e9  # larger numbers of decisions are not reported
-POWER = (1.959963984540054 + 0.8416212335729143) / 1.959963984540054  # 80% probability of a verdict
+# Half widths of the interval by which a difference must differ from 0 for a verdict with 80% probability.
+POWER = (1.959963984540054 + 0.8416212335729143) / 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ class TuningCandidate:
     parameters : dict
         Parameters of the grid.
     value, difference : Interval
-        Mean of the values of all folds, and of the differences to the log, with 95% intervals.
+        Mean of the values of all folds, and of their differences from the value of the log, with 95% intervals.
     decisions : float
         Number of decisions from which the value is estimated.
     """
@@ -280,7 +281,7 @@ class Tuning:
     selecting_value : float
         Mean estimate with which these candidates were chosen. It is too high on average.
     value, difference : Interval
-        Mean value of the choice on held-out users, and its difference to the log.
+        Mean value of the choice on held-out users, and its difference from the value of the log.
     verdict : {"better", "worse", "undecided"}
         Comparison of the held-out value with the log.
     sentence : str
@@ -308,7 +309,7 @@ class Tuning:
 
     @property
     def winners_curse(self) -> float:
-        """What selection added to the estimate of the choice: ``selecting_value`` − ``value.value``."""
+        """Amount that the selection added to the estimate of the choice: ``selecting_value`` − ``value.value``."""
         return self.selecting_value - self.value.value
 
     def __repr__(self) -> str:

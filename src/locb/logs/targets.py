@@ -24,7 +24,7 @@ FIXED_NAMES = (LOGGED, FIRST, RANDOM, f"{ARM_PREFIX}ID")
 
 @dataclass(frozen=True)
 class FixedTarget:
-    """Fixed policy: one arm per decision, or the probability of every arm. Both None: all arms are equally probable.
+    """Fixed policy: one arm per decision, or the probability of every arm. By default, all arms are equally probable.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ def _source_of(policy: Any) -> str:
 
 
 def reward_range(rewards: Floats) -> tuple[float, float] | None:
-    """Return a range of rewards for policies: None if rewards are of about 0 to 1, else with most rewards inside."""
+    """Return None if rewards are on a scale of about 0 to 1, else a range for policies that contains most rewards."""
     known = rewards[np.isfinite(rewards)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     if low >= LOWEST and MIN_SIZE <= high <= HIGHEST:

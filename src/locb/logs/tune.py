@@ -61,7 +61,7 @@ class _Choice(NamedTuple):
     chosen: Ints  # (folds,)
     selecting: float  # mean estimate with which the candidates were chosen
     held_out: float  # mean value on the held-out folds
-    difference: float  # to the log
+    difference: float  # ``held_out`` minus the value of the log
 
 
 def tune(
@@ -227,8 +227,9 @@ def choose(values: Floats) -> _Choice:
 def _margins(sums: _Sums, values: Floats, found: _Choice, replicates: int, seed: int) -> tuple[Floats, Floats, Floats]:
     """Return the half widths of 95% intervals: of the choice (value, difference), of candidates, of their differences.
 
-    A half width is the larger one of two. A bootstrap draws users within folds and repeats the choice, so it contains
-    the variation of the choice. Student's t interval of the folds contains the variation of what policies learn.
+    A half width is the larger one of those of two intervals. A bootstrap draws users within folds and repeats the
+    choice, so it contains the variation of the choice. Student's t interval of the folds contains the variation of what
+    policies learn.
     """
     folds, groups, _ = sums.rewards.shape
     sizes = (sums.counts[..., -1] > 0).sum(axis=1)

@@ -7,8 +7,8 @@ from locb.logs.results import Weights
 
 MIN_EFFECTIVE = 30  # effective decisions below which there is no verdict
 MAX_SHARE = 0.1  # share of one decision in the sum of weights above which there is a warning
-MEAN_WEIGHT_MARGIN = 1.7  # the mean weight must be within this number of half widths of its 95% interval from 1
-MEAN_WEIGHT_SLACK = 0.01  # differences from 1 that are too small to matter
+MEAN_WEIGHT_MARGIN = 1.7  # maximum distance of the mean weight from 1, in half widths of its 95% interval
+MEAN_WEIGHT_SLACK = 0.01  # distance of the mean weight from 1, or share of unsupported choices, that allows a verdict
 
 
 def check_weights(weights: Weights) -> tuple[list[str], list[str]]:

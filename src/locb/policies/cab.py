@@ -31,8 +31,8 @@ from locb.policies.state.user_rows import grow_rows, initial_estimates
 Gamma = Annotated[
     float,
     Parameter(
-        "Users learn each other's rewards once their confidence widths for the arm are below gamma / 4. Intended as "
-        "the smallest difference of mean rewards between users who do not belong together.",
+        "Smallest difference of mean rewards between users who do not belong together. Users learn each other's "
+        "rewards once their confidence widths for the arm are below gamma / 4.",
         minimum=0.0,
     ),
 ]
@@ -42,7 +42,8 @@ class CAB(CompiledPolicy):
     """CAB policy: for each arm, a user shares the estimates of all users whose predictions for this arm are similar.
 
     In round t, the confidence width of user j for an arm with context x is c_j(x) = α √(xᵀA_j⁻¹x · log(t + 1)), with
-    α = ``alpha``. The neighbourhood of user i is the set of all users j whose θ̂_jᵀx differs from θ̂_iᵀx by at most
+    α = ``alpha``. θ̂_j is the ridge estimate of user j, and A_j is I plus the sum of x xᵀ over the rewards that user j
+    has learned. The neighbourhood of user i is the set of all users j whose θ̂_jᵀx differs from θ̂_iᵀx by at most
     c_i(x) + c_j(x). The score of the arm is the mean of θ̂_jᵀx + c_j(x) over the neighbourhood. If c_i(x) of the chosen
     arm is below ``gamma`` / 4, the reward is also learned by all neighbours j with c_j(x) below ``gamma`` / 4.
     There are no clusters of users that do not depend on the arm. The time per round is proportional to the number of
@@ -83,7 +84,7 @@ class CAB(CompiledPolicy):
         )
 
     def explain(self, user: int, contexts: Any) -> Explanation:
-        """Return the arm that ``recommend`` returns, with the scores of all arms and the evidence behind them.
+        """Return the arm that ``recommend`` returns, with the scores of all arms and the sources of the estimates.
 
         ``theta`` and ``sources`` belong to the neighbourhood of the chosen arm. Other arms have other neighbourhoods.
         """

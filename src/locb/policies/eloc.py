@@ -82,7 +82,7 @@ Memory = Annotated[
 Robust = Annotated[
     bool,
     Parameter(
-        "Whether to limit the effect of outliers. Rewards with at most two distinct values, such as clicks, are kept."
+        "Whether to limit outliers. Rewards with at most two distinct values, such as clicks, are learned unchanged."
     ),
 ]
 Screen = Annotated[
@@ -97,7 +97,7 @@ NormBound = Annotated[float, Parameter('For screen="theory": assumed upper bound
 Delta = Annotated[
     float,
     Parameter(
-        'For certificates, screen="theory": maximum probability that the guarantee does not hold.', above=0.0, below=1.0
+        'For certificates and screen="theory": maximum probability that the guarantee fails.', above=0.0, below=1.0
     ),
 ]
 
@@ -213,7 +213,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     ) -> Callable[[], tuple[Floats, Floats]]:
         """Return a function that computes own estimates and radii, as in the base class.
 
-        Raises ``UnavailableError`` if ``memory`` is set, because preferences may then change, and if the effect of
+        Raises ``UnavailableError`` if ``memory`` is set, because preferences may then change, or if the effect of
         outliers was limited, because the learned rewards then differ from the observed rewards.
         """
         if self._state.reward_stats[R_CLIPPED] > 0.0:
@@ -323,10 +323,10 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
         """Replace the reward ``learned`` of an earlier observation of ``context`` by ``reward``.
 
-        The sums b of the user, of its neighbourhoods and of all users become what they would be with the new reward,
-        unless ``robust`` has limited the effect of ``learned``: the difference of the two rewards is added in full.
-        The centres of the neighbourhoods follow when they are next recomputed. The gate, the noise, the prior weights
-        of the components and the population keep their values and change only in later rounds. Raises
+        The full difference of the two rewards is added to the sums b of the user, of its neighbourhoods and of all
+        users. The sums become what they would be with the new reward, unless ``robust`` has limited the effect of
+        ``learned``. The centres of the neighbourhoods change when they are next recomputed. The gate, the noise, the
+        prior weights of the components and the population keep their values and change only in later rounds. Raises
         ``UnavailableError`` if ``memory`` is set, because the current weight of the observation is not known.
         """
         if self._parameters["memory"] is not None:

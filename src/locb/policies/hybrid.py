@@ -33,10 +33,10 @@ from locb.policies.state.user_rows import grow_rows, initial_estimates
 class HybridLinUCB(CorrectionMixin, ScoringRowPolicy):
     """Hybrid LinUCB policy: the mean reward of an arm is βᵀx + θ_uᵀx, with β shared by all users and θ_u of one user u.
 
-    All coefficients are estimated together by ridge regression with the penalty ‖β‖² + Σ_u ‖θ_u‖². The score of an arm
-    is w_uᵀx + α √(xᵀS_u x): w_u is the sum of the estimates of β and θ_u, S_u is the inverse of the matrix of the
-    regression, restricted to β + θ_u, and α is ``alpha``. Li, Chu, Langford and Schapire (2010) have coefficients per
-    arm instead of coefficients per user.
+    x is the context of the arm. All coefficients are estimated together by ridge regression with the penalty
+    ‖β‖² + Σ_u ‖θ_u‖². The score of an arm is w_uᵀx + α √(xᵀS_u x): w_u is the sum of the estimates of β and θ_u, S_u is
+    the inverse of the matrix of the regression, restricted to β + θ_u, and α is ``alpha``. Li, Chu, Langford and
+    Schapire (2010) have coefficients per arm instead of coefficients per user.
 
     Examples
     --------

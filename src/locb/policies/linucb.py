@@ -126,8 +126,8 @@ class LinTS(LinUCB):
 
     In each round, θ̃ is drawn from the normal distribution with mean θ̂ and covariance α² A⁻¹. θ̂, A and ``shared`` are
     those of LinUCB, x is the context of the arm, and α is ``alpha`` (Agrawal and Goyal, 2013). In an explanation, the
-    bonus of an arm is θ̃ᵀx − θ̂ᵀx, which may be negative. A service does not accept the policy, because it cannot replay
-    random choices.
+    bonus of an arm is θ̃ᵀx − θ̂ᵀx, which may be negative. A service does not accept the policy, because a service cannot
+    replay random choices.
 
     Examples
     --------

@@ -112,8 +112,8 @@ Bonus = Annotated[
 class LOCB(CorrectionMixin, CompiledPolicy):
     """LOCB policy: local clustering around seed users. Each arm is scored by the best cluster that contains the user.
 
-    The cluster of a seed user starts with all users. Until the cluster is final, a user is a member while the distance
-    between the two estimates is at most the sum of the two confidence radii. Clusters may overlap.
+    The cluster of a seed user starts with all users. Until the cluster is final, a user is a member while the estimates
+    of the user and the seed user differ by at most the sum of their confidence radii. Clusters may overlap.
 
     Examples
     --------
@@ -217,9 +217,9 @@ class LOCB(CorrectionMixin, CompiledPolicy):
     def group_summary(self) -> GroupSummary:
         """Return a summary of the clusters, in the order of the seed users.
 
-        Progress is 1 for a final cluster. With ``stop="certificate"``, it is gamma divided by the sum of the two
-        largest reaches, or 0 if a member was never served; a reach is distance from the seed user plus radius. With any
-        other rule, it is the share of members who were served and whose radius is below gamma · tau / 8.
+        Progress is 1 for a final cluster. The reach of a member is its distance from the seed user plus its radius.
+        With ``stop="certificate"``, progress is gamma divided by the sum of the two largest reaches, or 0 if a member
+        was never served. Else it is the share of members who were served and whose radius is below gamma · tau / 8.
         """
         return finish(self.group_summary_steps())
 

@@ -42,8 +42,8 @@ Noise = Annotated[float, Parameter("Standard deviation of the noise that the pos
 Explore = Annotated[
     str,
     Parameter(
-        "How to explore. ucb: upper confidence bounds. thompson: random draws from the posterior of the user, which a "
-        "service does not accept, because it cannot replay random choices.",
+        "How to explore. ucb: upper confidence bounds. thompson: random draws from the posterior of the user. A "
+        "service does not accept thompson, because it cannot replay random choices.",
         choices=("ucb", "thompson"),
     ),
 ]
@@ -53,10 +53,10 @@ class MixedEffects(CorrectionMixin, ScoringRowPolicy):
     """Policy with a population prior: the vector θ_u of each user is a draw from N(μ₀, Σ₀), which is learned.
 
     The posterior of a user is N(θ̄, V), computed from the rewards of the user, the population and the noise ``sigma``.
-    The score of an arm is θ̄ᵀx + α √(xᵀV x), with α = ``alpha``. With ``explore="thompson"``, it is θ̃ᵀx, where θ̃ is a
-    draw from N(θ̄, α² V). After every n rounds (n: number of users), μ₀ and Σ₀ are fitted to the posteriors of all users
-    with rounds. The model is that of IntelligentPooling (Tomkins, Liao, Klasnja and Murphy, 2021), without effects of
-    time.
+    The score of an arm with context x is θ̄ᵀx + α √(xᵀV x), with α = ``alpha``. With ``explore="thompson"``, the score
+    is θ̃ᵀx, where θ̃ is a draw from N(θ̄, α² V). After every n rounds (n: number of users), μ₀ and Σ₀ are fitted to the
+    posteriors of all users with rounds. The model is that of IntelligentPooling (Tomkins, Liao, Klasnja and Murphy,
+    2021), without effects of time.
 
     Examples
     --------

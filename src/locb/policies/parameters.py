@@ -156,7 +156,10 @@ def check_reward_range(value: Any) -> tuple[float, float]:
 
 
 def screen_width(safe: bool, alpha: float) -> float:
-    """Return the factor of √(xᵀA⁻¹x) in the width of the safety screen: ``alpha``, or 0 without a screen."""
+    """Return the factor of √(xᵀA⁻¹x) in the width of the safety screen: ``alpha``, or 0 without a screen.
+
+    Symbols are defined in ``locb.kernels``.
+    """
     if safe and alpha == 0.0:
         raise ParameterError("alpha", " must be above 0 with ", ParameterName("safe"), "=True, not 0")
     return alpha if safe else 0.0
@@ -219,8 +222,8 @@ RewardRange = Annotated[
     Parameter(
         "Lowest and highest reward. The policy learns (reward − low) / (high − low), without clipping, and reports all "
         "results in the original units. Other parameters, such as gamma and sigma, apply to the mapped rewards. None "
-        "means that rewards are not mapped, and that the policy warns once if they are not of about 0 to 1. ELOC "
-        "learns the scale, and warns only with screen='theory'.",
+        "means that rewards are not mapped, and that the policy warns once if they are not on a scale of about 0 to 1. "
+        "ELOC learns the scale, and warns only with screen='theory'.",
         type="(float, float)",
         check=check_reward_range,
     ),

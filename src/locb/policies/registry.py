@@ -159,7 +159,7 @@ SPARSE_GRAPH = {"graph": "erdos-renyi"}  # a complete graph takes n²/8 bytes
 
 
 def _baseline(name: str, factory: Callable[..., Policy], label: str, cost: CostClass, **properties: Any) -> PolicySpec:
-    """Return the entry of a baseline, whose clusters are disjoint and never final, or which has no clusters."""
+    """Return the registry entry of a baseline. Its clusters, if it has any, are disjoint and never final."""
     properties |= {"overlapping": False, "can_be_final": False, "is_baseline": True}
     return PolicySpec(name, factory, label, cost_class=cost, **properties)
 

@@ -63,7 +63,7 @@ def plot_regret(run: Run) -> Any:
 
 
 def plot_comparison(comparison: Comparison) -> Any:
-    """Return the chart of the regret of each policy; one below the other for several environments."""
+    """Return the chart of the regret of each policy; with several environments, one chart per environment."""
     import altair as alt
 
     from locb.report.charts.line_charts import regret_chart

@@ -62,8 +62,8 @@ class Connections:
         Seconds within which a request must arrive. All connections are checked every quarter of this time, which costs
         less than one timer per request.
     maximum : int
-        Number of connections from which on waiting connections are closed. Connections with a request in progress are
-        not closed, so there can be more connections.
+        Number of connections at which connections that wait for a request are closed. Connections with a request in
+        progress are not closed, so there can be more connections.
     max_per_client : int
         The same limit for the connections of one client address.
     """

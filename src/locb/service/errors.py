@@ -210,7 +210,7 @@ def too_many_in_flight(count: int) -> ProblemError:
 
 
 def too_many_connections(client: str | None, maximum: int) -> ProblemError:
-    """Return the problem of an incomplete request whose connection is closed because there are too many (429).
+    """Return the problem of an incomplete request whose connection is closed due to too many connections (429).
 
     ``maximum`` is the limit of the connections of ``client`` or, if this is None, of all connections.
     """

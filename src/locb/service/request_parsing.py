@@ -18,9 +18,9 @@ from locb.service.errors import invalid
 from locb.service.schemas import Features, RecommendRequest
 
 MAX_FEATURE = 1e6  # largest absolute value that the policies accept
-NAMES_PER_STEP = 500  # named features that are converted at a time, which takes about 1 ms
-BASE_WEIGHT = 30  # of a request, without its arms
-BYTES_PER_WEIGHT = 256  # a part of a request that takes about as long to store as one arm to rank
+NAMES_PER_STEP = 500  # named features that are converted per step of about 1 ms
+BASE_WEIGHT = 30  # weight of a request without its arms
+BYTES_PER_WEIGHT = 256  # bytes of a request: storing them takes about as long as ranking one arm
 T = TypeVar("T")
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(RecommendRequest).decode

@@ -264,7 +264,7 @@ def compare(
     elif path is None:
         raise ValueError(f"--path is required with --data {data}: the file, folder or archive of the data set")
     else:
-        if scenarios is not None:  # an interrupted run may be continued from another folder
+        if scenarios is not None:  # an interrupted run may be continued from another working directory
             path, item_features = path.resolve(), item_features and item_features.resolve()
         real_data = data_settings(
             data,

@@ -143,7 +143,7 @@ class FilmCatalogue:
         return films
 
     def _make_preferences(self) -> Floats:
-        """Return θ of every person, an array (people, DIM).
+        """Return the preference vector θ of every person, an array (people, DIM).
 
         The probability that a person likes a film is the inner product of θ and the hashed features of the film,
         limited to the range from 0.02 to 0.98. The service hashes features in the same way.

@@ -175,7 +175,7 @@ def check_grid(grid: Mapping[str, Any] | None, candidates: Sequence[Candidate]) 
     Raises
     ------
     ValueError
-        If no policy has a parameter, or if the values of a parameter are empty or not distinct.
+        If none of the policies has one of the parameters, or if the values of a parameter are empty or not distinct.
     """
     shared: Grid = {}
     own: dict[str, Grid] = {}

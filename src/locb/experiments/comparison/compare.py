@@ -46,8 +46,8 @@ def compare(
     environments : optional
         Names of scenarios, ``file.py:Class``, settings as in ``environment``, and objects, subclasses or factories of
         :class:`locb.Environment`. A factory with a parameter ``seed`` is called with the random seed of each repeat; an
-        object is used in every repeat. By default, the environment of ``environment``. A list of policies is also
-        accepted.
+        object is used in every repeat. By default, the environment that ``environment`` describes. If the first
+        argument consists of policies, it is used as ``policies``.
     policies : optional
         Names in ``locb.POLICIES``, ``file.py:Class``, and objects, subclasses or factories of :class:`locb.Policy`. Of
         an object, each run uses an untrained copy with its own random seed. A factory is called with the keyword
@@ -55,7 +55,8 @@ def compare(
         of the paper ("locb", "linucb-one", "linucb-ind", "club" and "sclub") and "eloc".
     grid : dict, optional
         Values of parameters, such as ``{"alpha": [0.1, 1], "locb": {"gamma": [0.1, 0.2]}}``. Each policy runs with all
-        combinations of the values of those parameters that it has. A key that is a policy limits its values to it.
+        combinations of the values of those parameters that it has. Values under the name of a policy apply only to this
+        policy.
     rounds : int, default 50_000
         Number of rounds per run, at least 1.
     repeats : int, default 5
@@ -64,11 +65,12 @@ def compare(
         Values of alpha, the weight of the exploration bonus: the same as ``grid={"alpha": …}``. By default, alpha is 1
         for policies that are given as names or classes.
     environment : dict, optional
-        Arguments of :class:`locb.Synthetic` (default: none), or of :class:`locb.Categorical` with ``categories``. For a
-        data set: ``data`` ("movielens", "yelp", "yahoo" or "table"), ``path`` and other arguments of its reader.
+        Arguments of :class:`locb.Synthetic` (default: none) or, with the key ``categories``, of
+        :class:`locb.Categorical`. For a data set: ``data`` ("movielens", "yelp", "yahoo" or "table"), ``path`` and
+        other arguments of its reader.
     n_seeds : int, optional
-        Number of seed users of LOCB and ELOC. The default is 30, or one per user if there are fewer users. This and
-        ``gamma`` do not apply to objects and factories.
+        Number of seed users of LOCB and ELOC. The default is 30, or one per user if there are fewer users. ``n_seeds``
+        and ``gamma`` do not apply to objects and factories.
     gamma : float, default 0.2
         Intended maximum distance between two users of a cluster of LOCB. It is also the limit for the true clusters of
         a data set, see :meth:`locb.Interactions.true_clusters`.
@@ -127,7 +129,7 @@ def _are_policies(value: Any) -> bool:
 
 
 def _make_workers(jobs: int, on: str | None) -> Workers:
-    """Return the workers at the place ``on``: None, or a backend that is followed by the address of its cluster."""
+    """Return the workers that ``on`` describes: None, or a backend, optionally followed by ://HOST:PORT."""
     if on is None:
         return Workers(jobs=jobs)
     backend, _, address = on.partition("://")

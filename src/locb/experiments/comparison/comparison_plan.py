@@ -245,7 +245,7 @@ def _plan_environment(
 
 
 def reward_scale_notes(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return one note on the first run whose policy reports rewards that are not of about 0 to 1; empty without one."""
+    """Return one note on the first run whose policy reports rewards on another scale than about 0 to 1, or no note."""
     problems = [outcome.reward_scale_problem for outcome in outcomes if outcome.reward_scale_problem is not None]
     if not problems:
         return []

@@ -81,7 +81,7 @@ class Outcome:
     f1s: list[float]  # F1 at each cluster checkpoint
     clusters: list[list[Ints]]  # clusters at each cluster checkpoint; empty unless Task.keep_clusters
     reward_scale_problem: str | None = (
-        None  # which rewards are not of about 0 to 1; None if all are, or if reward_range is set
+        None  # which rewards are not on a scale of about 0 to 1; None if all are, or if reward_range is set
     )
 
     def to_json(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from locb.experiments.scenarios import DEVELOPMENT, EVALUATION
 
 CONTENDER = "eloc"
 # Limits of the regret of ELOC divided by the regret of the best baseline.
-MAX_RATIO = 1.05  # margin of non-inferiority: in every scenario, the upper end of the 95% interval must be below
+MAX_RATIO = 1.05  # margin of non-inferiority: limit of the upper end of the 95% interval in every scenario
 MAX_MEAN_RATIO = 0.75  # geometric mean over the scenarios with groups
 MAX_BASIC_RATIO = 0.65  # in each of the basic scenarios
 BASIC_SCENARIOS = ("bernoulli-100", "bernoulli-500", "zipf-300")
@@ -90,8 +90,9 @@ def format_ratio(ratio: Measurement) -> str:
 def _non_inferior(results: Sequence[ScenarioResult]) -> Criterion:
     """Return the criterion that ELOC is non-inferior in each scenario.
 
-    All scenarios must pass, so the largest of their p-values is that of the criterion. One scenario in which ELOC is
-    inferior is enough for the opposite, so those p-values are corrected for the number of scenarios.
+    All scenarios must pass, so the p-value of the criterion is the largest p-value of the scenarios. One scenario in
+    which ELOC is inferior refutes the criterion, so the p-values of inferiority are corrected for the number of
+    scenarios.
     """
     tests = [Criterion(result.scenario.name, result.reserve(CONTENDER, MAX_RATIO)) for result in results]
     p_inferior = holm([test.p_fails for test in tests])

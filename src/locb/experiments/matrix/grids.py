@@ -67,7 +67,7 @@ def settings(grid: Grid) -> list[dict[str, float]]:
 def find_edges(grid: Grid, best: Mapping[str, Any]) -> list[Edge]:
     """Return the parameters whose best value is at an end of the grid.
 
-    A parameter with a single value has no edge. Neither has the smallest value that is allowed: 0, or 1 for integers.
+    A parameter with a single value has no edge. The smallest allowed value (0, or 1 for integers) is not an edge.
 
     Examples
     --------

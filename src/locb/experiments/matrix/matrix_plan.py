@@ -51,7 +51,7 @@ class MatrixPlan:
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Names of the planned policies that are baselines, with the best of which every policy is compared.
+        """Names of the planned policies that are baselines. Every policy is compared with the best of them.
 
         Baselines are the built-in policies that the registry marks as such. If none of them is planned, all planned
         policies are baselines.

@@ -81,10 +81,10 @@ class ScenarioResult:
         return fieller_interval(self.tuned_regret(policy), self.tuned_regret(*self.baselines))
 
     def reserve(self, policy: str, limit: float) -> Measurement:
-        """Return ``limit`` minus the ratio of a policy, whose interval is above 0 if that of the ratio is below limit.
+        """Return ``limit`` minus the ratio of a policy, with a 95% interval that needs no approximation of the ratio.
 
-        The test is that of the mean of limit × baseline regret − regret, one value per repeat, in units of the baseline
-        regret. It needs no approximation of the ratio.
+        The interval is that of the mean of limit × baseline regret − regret, one value per repeat, in units of the mean
+        baseline regret. An interval above 0 means that the ratio is below ``limit``.
         """
         base = self.tuned_regret(*self.baselines)
         found = Measurement.from_values(limit * base - self.tuned_regret(policy))
@@ -136,7 +136,7 @@ def repeats_needed(reserve: Measurement) -> int | None:
     """Return the approximate number of repeats that would decide a test whose interval contains 0.
 
     The margin shrinks with the square root of the number of repeats. The estimate assumes that mean and standard
-    deviation stay the same. None with one repeat or a mean of 0.
+    deviation stay the same. The result is None with one repeat or a mean of 0.
     """
     if math.isnan(reserve.margin) or reserve.mean == 0.0:
         return None
@@ -164,7 +164,8 @@ def geometric_mean(ratios: Iterable[Measurement]) -> Measurement:
 def scenario_interval(ratios: Sequence[Measurement]) -> tuple[float, float]:
     """Return the 95% bootstrap interval of the geometric mean of ratios over scenarios that are drawn with replacement.
 
-    The interval states how much the mean depends on the choice of scenarios. It is (NaN, NaN) for fewer than two.
+    The interval states how much the mean depends on the choice of scenarios. For fewer than two ratios, it is
+    (NaN, NaN).
 
     Examples
     --------

@@ -121,8 +121,8 @@ def _falls_from_peak(curves: Any) -> list[float]:
     Parameters
     ----------
     curves : (repeats, points) array
-        F1 over rounds. The round of the peak of a repeat is the round of the highest mean F1 of the other repeats,
-        which avoids a selection bias. With one repeat, its own peak is used.
+        F1 over rounds. To avoid a selection bias, the round of the peak of a repeat is the round of the highest mean F1
+        of the other repeats. With one repeat, its own peak is used.
     """
     falls = []
     for repeat in range(len(curves)):

@@ -19,10 +19,10 @@ class DataSet:
 
     name: str  # "synthetic", "movielens", "yelp", "yahoo" or "table"
     environment: dict[str, Any]  # settings of make_environment
-    # Smallest gamma at which half of the users are in true groups; None if 0.2 is large enough, or if no gamma is.
+    # Smallest gamma at which half of the users are in true groups; None if 0.2, or no gamma at all, is large enough.
     scaled: float | None
-    note: str | None  # text for the report if 0.2 is too small
-    digest: str  # digest of the users' θ, which detects changed data
+    note: str | None  # text for the report if a gamma of 0.2 is too small
+    digest: str  # digest of the users' preferences (``data_digest``), which detects changed data
 
     @property
     def limitation(self) -> str:

@@ -38,8 +38,9 @@ def accuracy(
 ) -> dict[str, Any]:
     """Return the accuracy of all methods of Tables 1 and 2.
 
-    LOCB runs until its last cluster is final, with the re-test and as printed. ST-CLUB, ST-SCLUB and ST-ELOC run until
-    the same round (with the re-test), and N-CLUB and N-LOCB until their clusters are stable.
+    LOCB runs until its last cluster is final, in two versions: with the re-test of all members before a cluster becomes
+    final, and as printed in the paper, without it. ST-CLUB, ST-SCLUB and ST-ELOC run until the same round as LOCB with
+    the re-test, and N-CLUB and N-LOCB until their clusters are stable.
 
     Parameters
     ----------

@@ -122,8 +122,8 @@ def choose_by_other_repeats(settings: dict[str, dict[int, dict[str, Any]]]) -> d
 def inner_optimum(left_statement: str, right_statement: str, values: Any, best: str = "highest") -> list[Criterion]:
     """Return two criteria: the best inner setting is better than the first setting, and better than the last setting.
 
-    Inner settings are all settings except the first and the last. The best inner setting of a repeat is the one with
-    the best mean of the other repeats, which avoids a selection bias.
+    Inner settings are all settings except the first and the last. To avoid a selection bias, the best inner setting of
+    a repeat is the one with the best mean over the other repeats.
 
     Parameters
     ----------

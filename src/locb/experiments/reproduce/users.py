@@ -25,7 +25,7 @@ def plan(data: DataSet, sizes: Sizes) -> list[Job]:
 
 
 def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
-    """Return a map of 60 users, a table of their distances, and the claim that no two users have the same θ."""
+    """Return a map of 60 users, a table of their distances, and the claim that all users have different preferences."""
     env: Any = make_environment({**data.environment, "n_users": paper.MAP_USERS}, sizes.seed, warn=False)
     gamma = paper.GAMMA
     if isinstance(env, Interactions) and env.users_in_groups(gamma) < env.n_users / 2:

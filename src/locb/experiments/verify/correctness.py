@@ -1,8 +1,8 @@
-"""Check of Theorem 1: all clusters that become final with tau = 1 are true gamma-clusters.
+"""Check of Theorem 1 of the LOCB paper: all clusters that become final with tau = 1 are true gamma-clusters.
 
 A cluster of LOCB is final when it does not change any more. A true gamma-cluster is a set of users in which the
-distance between the true θ of any two users is below gamma. See :class:`locb.LOCB` for gamma, tau and the rules that
-make a cluster final.
+distance between the true parameter vectors θ of any two users is below gamma. See :class:`locb.LOCB` for gamma, tau and
+the rules that make a cluster final.
 """
 
 from __future__ import annotations

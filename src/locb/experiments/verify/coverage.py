@@ -36,7 +36,10 @@ SOURCES = {
 
 
 def plan(rounds: int, theory_rounds: int, seed: int) -> list[Job]:
-    """Return the jobs of the check: twice 400 environments, 20 per job, with ``rounds`` or ``theory_rounds`` rounds."""
+    """Return the jobs of the check, each with 20 environments.
+
+    There are 400 environments with ``rounds`` rounds, and 400 for the theory radius with ``theory_rounds`` rounds.
+    """
     return [
         Job(
             measure_errors,

@@ -1,4 +1,4 @@
-"""Check of Theorem 3: cumulative regret compared with its bound, and its growth with rounds and seed users."""
+"""Check of Theorem 3 of the LOCB paper: regret compared with its bound, and its growth with rounds and seed users."""
 
 from __future__ import annotations
 

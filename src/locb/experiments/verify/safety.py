@@ -1,9 +1,9 @@
 """Check of the safety screen: regret compared with the bound of its theorem, and the share of choices it replaces.
 
 The theorem is in docs/explanation/eloc.md. It covers only screens with the widths of the theorem: ``screen="theory"``
-of ELOC, and ``safe=True`` of other policies with a sufficiently large ``alpha``. The check runs LOCB with wrong
-clusters (gamma 2) in the second case. The other policies of the check have no screen, or a screen without a guarantee.
-For these policies, the check reports the regret and the replaced choices.
+of ELOC, and ``safe=True`` of other policies with a sufficiently large ``alpha``. The check of ``safe=True`` uses LOCB
+with wrong clusters (gamma 2). The check also reports the regret and the replaced choices of policies without a screen,
+or with a screen without a guarantee.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from locb.policies.base.capabilities import explainer
 SECTION = "safety"
 DELTA = 0.1
 THEORY, WIDE = "ELOC, screen theory", "LOCB, gamma 2, safe, alpha of the theorem"
-COVERED = (THEORY, WIDE)  # by the theorem
+COVERED = (THEORY, WIDE)  # policies that the theorem covers
 WRONG, WRONG_SAFE = "LOCB, gamma 2", "LOCB, gamma 2, safe"
 # With gamma 2, all clusters are final, with all users as members, once each user was served.
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -234,7 +234,10 @@ def _bound_claim(scenario: str, label: str, outcomes: list[dict[str, Any]]) -> C
 
 
 def _round_claim(outcomes: list[dict[str, Any]]) -> Claim:
-    """Return the claim about single rounds, whose bound is much closer to the measured values than that of the sum."""
+    """Return the claim about single rounds.
+
+    The bound of a round is much closer to the measured regret than the bound of the sum over all rounds.
+    """
     right = sum(outcome["largest_error"] <= 1.0 and outcome["largest_regret"] <= 1.0 for outcome in outcomes)
     error, regret = (max(outcome[name] for outcome in outcomes) for name in ("largest_error", "largest_regret"))
     sizes = f"the largest error is {error:.2f} widths, and the largest regret {regret:.2f} of its bound"
@@ -252,7 +255,10 @@ def _round_claim(outcomes: list[dict[str, Any]]) -> Claim:
 
 
 def _gain_claim(scenario: str, wrong: list[dict[str, Any]], safe: list[dict[str, Any]]) -> Claim:
-    """Return the claim about the ratio of regrets. Their logarithms vary less between environments than the regrets."""
+    """Return the claim about the ratio of the regrets without and with the screen.
+
+    The claim uses logarithms of ratios, which vary less between environments than differences of regrets.
+    """
     regrets = ([max(outcome["regret"], 1e-9) for outcome in outcomes] for outcomes in (wrong, safe))
     logs = [math.log(a / b) for a, b in zip(*regrets, strict=True)]
     ratio, name = Measurement.from_values(logs), "regret with gamma 2 divided by regret with gamma 2 and safe=True"

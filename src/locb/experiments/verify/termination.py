@@ -1,4 +1,4 @@
-"""Check of Theorem 2: the number of rounds until all clusters are final, and its growth with n, the number of users."""
+"""Check of Theorem 2 of the LOCB paper: the number of rounds until all clusters are final, by the number n of users."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Verification:
     """Plan of the five checks: coverage of the radii, Theorems 1 to 3 of the paper, and the safety screen."""
 
     coverage_rounds: int  # rounds per environment of the check of coverage
-    theory_rounds: int  # the same for the theory radius, which begins to shrink only after many rounds
+    theory_rounds: int  # rounds per environment for the theory radius, which begins to shrink only after many rounds
     users: int  # number of users in the check of Theorem 1
     gammas: tuple[float, ...]  # gammas in the check of Theorem 1; sequential arrivals use the first one only
     repeats: int  # environments per setting in the checks of Theorems 1 to 3 and of the safety screen

@@ -1,7 +1,7 @@
 """CAB's rounds: recommend, update and play. Each arm has its own neighbourhood of users, who share their estimates.
 
 The neighbourhood of user i for an arm x is the set of all users j with |θ̂_iᵀx − θ̂_jᵀx| ≤ c_i(x) + c_j(x). The
-confidence width of user j in round t is c_j(x) = α √(xᵀA_j⁻¹x · log(t + 1)).
+confidence width of user j in round t is c_j(x) = α √(xᵀA_j⁻¹x · log(t + 1)). Symbols are defined in ``locb.kernels``.
 """
 
 import math
@@ -58,7 +58,8 @@ def score(state: CABState, user: int, contexts: Floats, scratch: CABScratch) -> 
 def learn_round(state: CABState, user: int, x: Floats, reward: float, scratch: CABScratch) -> None:
     """Learn one observation of the context x, the first row of ``scratch.arms``.
 
-    The user learns it. If c(x) of the user is below γ / 4, all neighbours j with c_j(x) below γ / 4 learn it, too.
+    The user learns it. If c(x) of the user is below γ / 4, all neighbours j with c_j(x) below γ / 4 learn it, too. γ is
+    the parameter ``gamma`` of CAB.
     """
     limit = 0.25 * state.float_params[GAMMA]
     predict(state, 0, x.size, scratch)

@@ -17,7 +17,7 @@ class CABState(NamedTuple):
     estimates: Floats  # (N, d + p) θ̂ and A⁻¹ of each user, from its own rounds and from rounds of similar users
     served: Ints  # (N,) m: rounds per user
     int_params: Ints  # t; n; tie rule
-    float_params: Floats  # α, γ
+    float_params: Floats  # α; γ, the parameter ``gamma`` of CAB
     generator: Words  # (1,) random generator for ties
 
 

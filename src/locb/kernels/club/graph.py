@@ -1,7 +1,8 @@
 """The graph of CLUB: breadth-first search, removal of edges, and the edges of new users.
 
 A complete graph is stored as a bit matrix, a sparse graph as neighbour lists in one array. A search *visits* a user
-when it adds the user to its queue, and *expands* a user when it reads the user's neighbours.
+when it adds the user to its queue, and *expands* a user when it reads the user's neighbours. Symbols are defined in
+``locb.kernels.club.state`` and ``locb.kernels``.
 """
 
 from locb.common.arrays import IndexArray, Ints

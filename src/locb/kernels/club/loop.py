@@ -1,4 +1,7 @@
-"""CLUB's rounds: recommend, update and play. Users in one connected component of the graph share one estimate."""
+"""CLUB's rounds: recommend, update and play. Users in one connected component of the graph share one estimate.
+
+Symbols are defined in ``locb.kernels``.
+"""
 
 import math
 
@@ -51,7 +54,7 @@ def choose(state: CLUBState, user: int, contexts: Floats, scratch: CLUBScratch) 
 def learn_round(state: CLUBState, i: int, x: Floats, reward: float, slack: float, scratch: CLUBScratch) -> None:
     """Learn one observation: update the estimates of user i and its component, cut edges, split the component.
 
-    ``slack`` is added to the radius width of the user, so that users with more different estimates keep their edges.
+    ``slack`` is added to the radius width of the user, which increases the distance above which edges are cut.
     """
     c = state.component[i]
     rank_one_update(state.estimates, i, x, reward, scratch.step)

@@ -1,6 +1,7 @@
 """RCLUMB's rounds: recommend, update and play. The state is that of CLUB; the neighbours of a user share one estimate.
 
-``float_params`` has one more entry than for CLUB: ε, the level of misspecification.
+``float_params`` has one more entry than for CLUB: ε, the level of misspecification. Further symbols are defined in
+``locb.kernels``.
 """
 
 import math

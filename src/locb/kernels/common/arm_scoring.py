@@ -11,7 +11,7 @@ from locb.common.validation import MAX_CONTEXT
 
 TIE = 1e-9  # arms whose scores are at most this much below the highest score are tied
 TIE_FIRST, TIE_RANDOM = 0, 1  # tie rules
-SCREEN_SLACK = 2.0  # κ: how far the upper bound of an arm may be below the highest one, in widths of the arm
+SCREEN_SLACK = 2.0  # κ: how far the upper bound of an arm may be below the highest one, in confidence widths of the arm
 
 
 @inline

@@ -47,8 +47,9 @@ def needs_recomputation(
     of G is below half of its peak; Σ|b| is below 1/16 of its peak. The last limit is lower, because b may be small by
     chance.
 
-    A peak up to the HARMLESS constants does not count: A = I + G, so its rounding error does not affect an estimate.
-    Otherwise, a large cluster in which only one user has observations would be recomputed whenever that user leaves.
+    A peak up to the HARMLESS constants does not count, because A = I + G, so the rounding error of such a peak does not
+    affect an estimate. Without this rule, a large cluster in which only one user has observations would be recomputed
+    whenever that user leaves.
     """
     harmless = HARMLESS_FLOAT32 if sums.itemsize == 4 else HARMLESS_FLOAT64  # by the number type of the users' sums
     few = users <= max(ALWAYS_RECOMPUTED_USERS, 0.5 * peak_magnitudes[row, USERS])

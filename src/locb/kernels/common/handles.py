@@ -8,7 +8,8 @@ A kernel that is called by handles has two functions. ``allocate_scratch(state, 
 ``run_rounds(state, scratch, steps, users, contexts, rewards, chosen)`` runs T rounds. If ``steps`` contains ``CHOOSE``,
 it writes the index of an arm to ``chosen``, or −1 if all scores are NaN. If ``steps`` contains ``LEARN``, it learns the
 reward of the arm in ``chosen``. With ``REUSE``, the scratch contains the results of the last ``CHOOSE`` for the user of
-the only round, and the state has not changed since. The shapes are (T,), (T, k, d), (T, k) and (T,).
+the only round, and the state has not changed since. The shapes of the last four arguments are (T,), (T, k, d), (T, k)
+and (T,). Symbols are defined in ``locb.kernels``.
 
 ``run_rounds`` is compiled once per type of the state; ``recommend`` and ``update`` in this module call it, and serve
 all policies. ``Handle.run`` calls ``run_rounds`` directly if it is not compiled: a plain Python function, or any
@@ -133,7 +134,7 @@ def _arrays(values: Any) -> Iterator[Any]:
 def _share(new: Any, old: Any) -> Any:
     """Return ``new``, but with each array of ``old`` that has the same shape.
 
-    Then calls with different numbers of arms share these arrays, as the rounds of ``play`` do.
+    Handles for different numbers of arms thus share these arrays.
     """
     if not isinstance(new, tuple):
         return old if new.shape == old.shape else new
@@ -142,7 +143,10 @@ def _share(new: Any, old: Any) -> Any:
 
 
 def recommend(table: int, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, ``FAILED`` or ``NO_HANDLE``. Any float64 array (·, ·) can be passed."""
+    """Return the arm to recommend to a user, ``FAILED`` or ``NO_HANDLE``.
+
+    ``contexts`` can be any two-dimensional float64 array.
+    """
     header = _as_array(table, np.int64, (HEADER,))
     n_arms, dim = contexts.shape
     address = _address_of(contexts)
@@ -262,7 +266,7 @@ class Handle:
         return sum(array.nbytes for array in _arrays(self.scratch))
 
     def forget(self) -> None:
-        """Compute everything again in the next call, because the state may have changed."""
+        """Discard the results of the last ``recommend``, because the state may have changed."""
         if self.address:
             self._table[USER] = -1
 

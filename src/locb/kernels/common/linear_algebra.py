@@ -286,8 +286,8 @@ def tridiagonalize(a: Floats, off: Floats, v: Floats, w: Floats, d: int) -> None
 def largest_eigenvalue(estimates: Floats, row: int, workspace: Floats) -> float:
     """Return the largest eigenvalue of A⁻¹ in a row (θ̂, A⁻¹) of ``estimates``; ``workspace`` has shape (d + 3, d).
 
-    The matrix is reduced to tridiagonal form. Bisection with a Sturm sequence then finds the eigenvalue. Unlike an
-    iteration, this method always converges.
+    The matrix is reduced to tridiagonal form. Bisection with a Sturm sequence then finds the eigenvalue. Unlike a power
+    iteration, bisection always converges.
     """
     d = workspace.shape[1]
     a = workspace

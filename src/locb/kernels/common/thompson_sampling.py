@@ -21,11 +21,9 @@ def sample_gaussian(
 ) -> None:
     """Write a draw from N(v, scale² M) to ``sample`` (d,), or v if ``is_random`` is false.
 
-    v and M, packed, are those of row i of ``rows``.
-
-    The draw is v + scale · Rᵀz, where R is the upper triangular Cholesky factor of M, and z has d standard normal
-    numbers: pairs by the transform of Box and Muller. For odd d, the last number of the last pair is not used.
-    ``workspace`` has shape (d, d).
+    Row i of ``rows`` holds v and M, packed. The draw is v + scale · Rᵀz. R is the upper triangular Cholesky factor of
+    M, and z has d standard normal numbers, drawn in pairs by the Box–Muller transform. For odd d, the last number of
+    the last pair is not used. ``workspace`` has shape (d, d).
     """
     for b in range(d):
         sample[b] = rows[i, b]

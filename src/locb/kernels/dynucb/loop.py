@@ -1,4 +1,7 @@
-"""DynUCB's rounds: recommend, update and play. After each round, the served user moves to the nearest cluster."""
+"""DynUCB's rounds: recommend, update and play. After each round, the served user moves to the nearest cluster.
+
+θ_C and A_C are the estimate and the matrix A of cluster C. Further symbols are defined in ``locb.kernels``.
+"""
 
 import math
 
@@ -67,7 +70,10 @@ def move_user(state: DynUCBState, i: int, new: int, workspace: Floats) -> None:
 
 @inline
 def learn_round(state: DynUCBState, i: int, x: Floats, reward: float, scratch: DynUCBScratch) -> None:
-    """Learn one observation. The user moves by its new estimate and the estimates of the clusters before the round."""
+    """Learn one observation, and move the user to the cluster that is nearest to the new estimate of the user.
+
+    The distances are those from the estimates that the clusters had before the round.
+    """
     rank_one_update(state.estimates, i, x, reward, scratch.step)
     add_observation(state.sums, i, x, reward)
     nearest, c = find_nearest(state, i, x.size), state.cluster[i]

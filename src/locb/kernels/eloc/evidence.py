@@ -82,8 +82,9 @@ def solve_centre(
     """Compute a centre μ from the linear system in row SYSTEM, write it to two arrays, and return its variance level.
 
     The system is (A + σ² Σ⁻¹) μ = c + σ² Σ⁻¹ μ_0. Row s of ``posteriors`` receives μ and its covariance
-    C = σ² (A + σ² Σ⁻¹)⁻¹, row s of ``centres`` the row for inner products. The prior variance of the component is the
-    variance of users around the centre, ``within``, plus CENTRE_VARIANCE_SHARE of the mean variance of the centre.
+    C = σ² (A + σ² Σ⁻¹)⁻¹. Row s of ``centres`` receives the row for inner products. The prior variance of the component
+    is the variance of users around the centre, ``within``, plus CENTRE_VARIANCE_SHARE of the mean variance of the
+    centre.
     """
     d = workspace.shape[0]
     solve(system, SYSTEM, posteriors, s, workspace)

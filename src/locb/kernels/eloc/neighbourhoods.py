@@ -79,8 +79,9 @@ def store_weights(
 ) -> None:
     """Store the largest responsibilities for user i as the weights q of i.
 
-    ``own`` is the neighbourhood of which i is the seed user, or −1. There, i has weight 1. Equal weights are ordered by
-    seed, starting at seed i mod K. This order distributes the users over neighbourhoods that are still equal.
+    ``own`` is the neighbourhood of which i is the seed user, or −1. In this neighbourhood, i has weight 1. Equal
+    weights are ordered by seed, starting at seed i mod K. This order distributes the users over neighbourhoods that are
+    still equal.
     """
     n_seeds = responsibilities.size - 2
     for z in range(MAX_NEIGHBOURHOODS):

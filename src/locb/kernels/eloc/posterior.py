@@ -132,7 +132,7 @@ def write_covariance(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
     d, everyone, population = means.shape[1], responsibilities.size - 2, responsibilities.size - 1
     for q in range(d, rows.shape[1]):
         rows[POSTERIOR, q] = 0.0
-    count = 0  # number of components with a weight, which are the first columns of ``deviations``
+    count = 0  # number of components with a weight; their deviations are the first columns of ``deviations``
     for c in range(1, state.components[0] + 1):
         s = state.components[c]
         weight = component_weight(s, responsibilities, scratch.gate_weights)

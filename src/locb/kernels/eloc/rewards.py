@@ -1,8 +1,8 @@
 """ELOC's statistics of rewards: their scale, and rewards without the effect of outliers.
 
 The constants of the model are relative to the *scale*, an estimate of the variance of rewards. A *location* far from 0
-is subtracted from rewards. Linear functions of the rewards thus lead to about the same choices, once scale and location
-are known.
+is subtracted from rewards. Once scale and location are known, a linear function of the rewards therefore leads to about
+the same choices as the rewards themselves.
 
 Residuals of rewards with heavy tails are clipped at a limit c. If all residuals shift by a small amount, the mean of
 clipped residuals shifts by ρ times this amount, where ρ is the share of residuals below c, so clipped residuals are
@@ -197,7 +197,7 @@ def update_residual_stats(stats: Floats, residual_stats: Floats, residual: float
 def choose_limit(stats: Floats, residual_stats: Floats) -> None:
     """Choose the limit with the smallest variance of estimates plus a penalty for bias.
 
-    No limit is chosen if it does not reduce the variance below MAX_VARIANCE_RATIO times that without a limit.
+    No limit is chosen if none reduces the variance below MAX_VARIANCE_RATIO times the variance without a limit.
     """
     last = N_LIMITS - 1
     stats[R_LIMIT], stats[R_INSIDE] = 0.0, 1.0
@@ -217,7 +217,7 @@ def choose_limit(stats: Floats, residual_stats: Floats) -> None:
 def robust_reward(state: ELOCState, error: float, spread: float, reward: float) -> float:
     """Return the reward to learn, in place of a reward with the residual ``error``; update statistics and limit.
 
-    Nothing changes before the third distinct reward, so that rewards with two values are always kept.
+    The reward is returned unchanged before the third distinct reward, so rewards with two values are never clipped.
     """
     stats = state.reward_stats
     if stats[R_DISTINCT] < 3.0:

@@ -29,16 +29,16 @@ EVERYONE, POPULATION, MIXTURE, NOISE, LOG_DET, GAP = 0, 1, 2, 3, 4, 5  # entries
 USERS, ROUNDS = 0, 1  # columns of ``contributors``
 CENTRE, PRECISION, LEAST_SQUARES, UNCERTAINTY = 0, 1, 2, 3  # rows of ``population``
 # Entries of ``reward_stats``: mean, variance and mean absolute deviation of all rewards; number of distinct values, at
-# most 3, and the first two; the scale; number of residuals, their limit (0: none), the share below it, limited rewards;
-# the location, which is subtracted from all rewards.
+# most 3, and the first two; the scale; number of residuals, their limit (0: none), the share below it, the number of
+# clipped rewards; the location, which is subtracted from all rewards.
 R_MEAN, R_VARIANCE, R_DEVIATION, R_DISTINCT, R_FIRST, R_SECOND = 0, 1, 2, 3, 4, 5
 R_SCALE, R_RESIDUALS, R_LIMIT, R_INSIDE, R_CLIPPED, R_LOCATION = 6, 7, 8, 9, 10, 11
 
 # Initial values, relative to the scale: an estimate of the variance of rewards from the first rounds.
 INITIAL_SCALE = 0.25  # before two distinct rewards: the variance of a reward that is 0 or 1 with equal probability
-LOCATION_DEVIATIONS = 3.0  # the location is 0, unless the mean reward has more than this number of standard deviations
-SCALE_ROUNDS = 24  # the scale is estimated in this many rounds, and until there are two distinct rewards
-POPULATION_VARIANCE = 16.0  # initial tr Σ_0; too large is harmless, too small is not
+LOCATION_DEVIATIONS = 3.0  # the location is 0 if the mean reward is at most this many standard deviations from 0
+SCALE_ROUNDS = 24  # the scale is estimated in this many rounds, or longer, until there are two distinct rewards
+POPULATION_VARIANCE = 16.0  # initial tr Σ_0; a value that is too large is harmless, one that is too small is not
 PRIOR_VARIANCE = 4.0  # trace of the value to which Σ_0 is shrunk, and prior variance of μ_0 in each direction
 INITIAL_PRIOR_WEIGHTS = (0.1, 0.3)  # π of everyone and of the population; the neighbourhoods share the remaining 0.6
 INITIAL_GATE = (-8.0, 0.0, -2.0)  # log weights of everyone, population, mixture: "everyone" needs the most evidence
@@ -47,12 +47,12 @@ WITHIN_VARIANCE = 0.02  # variance of users around the centre of a neighbourhood
 EVERYONE_VARIANCE_RATIO = 0.01  # variance of users around the centre of everyone, relative to that of a neighbourhood
 CENTRE_VARIANCE_SHARE = 0.5  # share of the mean variance of a centre that is added to the variance around it
 # Learning rates.
-GATE_MEMORY_ROUNDS = 60.0  # past errors in the gate's log weights decay over this many rounds per user,
-GATE_MEMORY_SHARE = 0.2  # but at most over this share of all rounds, because errors of the first rounds say little
+GATE_MEMORY_ROUNDS = 60.0  # past errors in the gate's log weights decay over this many rounds per served user
+GATE_MEMORY_SHARE = 0.2  # past errors decay over at most this share of all rounds: the first errors are not informative
 NOISE_PRIOR_ROUNDS = 22.0  # in round t, σ² moves by the fraction 2 / (t + NOISE_PRIOR_ROUNDS) towards a new value
 PRIOR_USERS = 5.0  # Σ_0 and π move by the fraction 1 / (number of served users + PRIOR_USERS) towards new values
 WISHART_USERS = 2.0  # weight of the value to which Σ_0 is shrunk, in users: untried directions keep a variance
-SHRINKAGE_USERS = 1.0 / 45.0  # Σ_0 is shrunk towards a multiple of I with the weight of this times d² users
+SHRINKAGE_USERS = 1.0 / 45.0  # Σ_0 is shrunk towards a multiple of I with the weight of SHRINKAGE_USERS · d² users
 # Bounds, which prevent the permanent exclusion of a component, and division by zero.
 MIN_PRIOR_WEIGHT = 0.02  # lower bound of π for everyone, for the population, and for all neighbourhoods together
 MIN_NOISE = 1e-6  # lower bound of σ² relative to the scale, because σ² would be 0 for rewards without noise
@@ -62,7 +62,7 @@ MIN_VARIANCE = 1e-6  # lower bound of the population's variance in any direction
 # is subtracted from the log weight of "everyone".
 MAX_GAP = 5.0
 # Safety screen.
-SCREEN_SLACK = 2.0  # κ: how far the upper bound of an arm may be below the highest one, in widths of the arm
+SCREEN_SLACK = 2.0  # κ: how far the upper bound of an arm may be below the highest one, in confidence widths of the arm
 SCREEN_DEVIATIONS = 2.0  # factor of the width of the screen "noise", in estimated standard deviations of the noise
 # Robust rewards: residuals are clipped at one of several limits, if clipping reduces the variance of estimates.
 N_LIMITS = 9  # the last limit is infinite
@@ -76,25 +76,25 @@ BIAS_WEIGHT = 400.0  # weight of the squared bias of a limit, relative to its va
 UNEXPLAINED_RESPONSIBILITY = 0.5  # no neighbourhood explains a user if the population's responsibility is above this
 RESEED_ROUNDS = 16  # a user is tested after this many rounds of the user, and again each time the number doubles
 MERGE_INTERVAL = 8  # twins are looked for in every eighth round of a seed user, from RESEED_ROUNDS on
-TWIN_EVIDENCE_GAP = 2.0  # a twin explains the seed user better than the population by this log evidence
-TWIN_DISTANCE = 1.5  # and the squared distance of its centre is below this multiple of its expected value
-REDUNDANT_DISTANCE = 1.0  # a seed is redundant if its centre is closer to another than this number of deviations
+TWIN_EVIDENCE_GAP = 2.0  # the log evidence of a twin for the seed user exceeds that of the population by more than this
+TWIN_DISTANCE = 1.5  # the squared distance of the centre of a twin is below this multiple of its expected value
+REDUNDANT_DISTANCE = 1.0  # limit of the distance of redundant centres, in standard deviations of users around a centre
 # Approximations that save time. LEAVE_ONE_OUT_SHARE and RECENTRE_CHANGE are not ratios of small integers, because
 # contexts often have norm 1. Traces are then numbers of rounds, and a comparison with such a ratio would depend on
 # rounding.
 MAX_NEIGHBOURHOODS = 8  # largest number of neighbourhoods in which a user has a weight q
-FULL_EVIDENCE_ROUNDS = 16  # all components are evaluated in the first 16 rounds of a user,
-FULL_EVIDENCE_INTERVAL = 8  # and then every eighth round; in other rounds only those in which the user has a weight
+FULL_EVIDENCE_ROUNDS = 16  # all components are evaluated in the first 16 rounds of a user
+FULL_EVIDENCE_INTERVAL = 8  # later in every eighth round; in all other rounds only those in which the user has a weight
 MIN_RELATIVE_WEIGHT = 1e-3  # responsibilities below this fraction of the largest are set to 0
-EQUAL_WEIGHT_TOLERANCE = 1e-6  # weights with a smaller relative difference count as equal; far above rounding errors
+EQUAL_WEIGHT_TOLERANCE = 1e-6  # weights with a smaller relative difference count as equal, despite rounding errors
 MAX_EVIDENCE_GAP = 16.0  # components with a log evidence this far below the best get responsibility 0, for any π
-MIN_COVARIANCE_WEIGHT = 1e-4  # the covariance of θ under a component counts for components with a larger weight
-MIN_UNCERTAIN_WEIGHT = 0.02  # the uncertainty of a centre counts for components with a larger weight
-MIN_UNCERTAINTY = 0.02  # and if its trace is above this fraction of the component's prior variance
-POPULATION_ROUNDS = 32  # the population learns from each of the first POPULATION_ROUNDS rounds of a user,
-POPULATION_INTERVAL = 4  # then from every fourth round,
-LATE_POPULATION_ROUNDS = 128  # and after this many rounds
-LATE_POPULATION_INTERVAL = 16  # from every sixteenth round of the user
+MIN_COVARIANCE_WEIGHT = 1e-4  # components with at most this weight do not contribute to the covariance of the posterior
+MIN_UNCERTAIN_WEIGHT = 0.02  # centres of components with at most this weight are treated as certain
+MIN_UNCERTAINTY = 0.02  # a centre is also treated as certain up to this trace of C, relative to the prior variance
+POPULATION_ROUNDS = 32  # the population learns from each of the first POPULATION_ROUNDS rounds of a user
+POPULATION_INTERVAL = 4  # the population learns from every fourth round of a user up to round LATE_POPULATION_ROUNDS
+LATE_POPULATION_ROUNDS = 128  # rounds of a user after which the population learns from fewer rounds of this user
+LATE_POPULATION_INTERVAL = 16  # the population learns from every sixteenth round of a user after LATE_POPULATION_ROUNDS
 LEAVE_ONE_OUT_SHARE = 0.0213  # a user with a larger share of tr A is left out of the neighbourhood's evidence
 RECENTRE_CHANGE = 0.0123  # a centre is recomputed when tr A has changed by this fraction, and periodically
 VARIANCE_STEP = math.log(2.0)  # prior variances are rounded to powers of 2, so that components share factorizations
@@ -126,7 +126,8 @@ class ELOCState(NamedTuple):
     reward_stats: Floats  # (12,) statistics of rewards; the entries are listed above
     residual_stats: Floats  # (N_LIMITS, 3) per limit: share of residuals below; mean and mean square if clipped
     int_params: Ints  # t, number of users with at least one round, rounds in this refresh cycle, tie rule, screen
-    float_params: Floats  # β; factor of the user's sums per round, 1 without ``memory``; σ, S, δ of the screen; robust?
+    # β; factor of the user's sums per round, 1 without ``memory``; σ, S, δ of the screen; 1 if robust, else 0.
+    float_params: Floats
     generator: Words  # (1,) random generator for ties
     contributors: Ints  # (K, 2) not saved: users with a weight in each neighbourhood, and the rounds of these users
     components: Ints  # (K + 3,) not saved: number of components that exist, and their indices; −1 after them

@@ -6,7 +6,7 @@ M = σ² I + w G, the log evidence of the rows of the user is, up to a term that
     c + hᵀμ − ½ μᵀHμ,    h = M⁻¹ b,    H = (I − σ² M⁻¹) / w,    c = ½ (w / σ²) bᵀh − ½ log det(M / σ²).
 
 The quadratic form is linear in the products of the entries of μ. The evidence of all groups for many users is therefore
-one matrix product with the rows (h, H packed).
+one matrix product with the rows (h, H packed). Further symbols are defined in ``locb.kernels``.
 """
 
 import math
@@ -60,7 +60,7 @@ def own_estimates(
 
 @entry_point
 def evidence_forms(sums: Floats, noise: float, variance: float, forms: Floats, constants: Floats) -> None:
-    """Fill the rows (h, H) and the constants c of the log evidence of each user; see the module.
+    """Fill the rows (h, H) and the constants c of the log evidence of each user; see the docstring of this module.
 
     ``noise`` is σ², ``variance`` is w, ``sums`` and ``forms`` are (u, d + p), ``constants`` is (u,).
     """

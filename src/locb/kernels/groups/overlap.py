@@ -10,8 +10,8 @@ from locb.common.jit import entry_point
 def connected_components(theta: Floats, radii: Floats, labels: Ints) -> int:
     """Label the components of the graph in which users are joined if their balls overlap; return their number.
 
-    Users i and j are joined if ‖θ_i − θ_j‖ ≤ B_i + B_j. The search visits users in order and compares each with
-    the users that have no component yet.
+    Users i and j are joined if ‖θ_i − θ_j‖ ≤ B_i + B_j, with rows θ_i of ``theta`` and entries B_i of ``radii``. The
+    search visits users in order and compares each with the users that have no component yet.
     """
     count, d = theta.shape
     rest, queue = np.arange(count), np.empty(count, np.int64)

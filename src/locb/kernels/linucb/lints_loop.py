@@ -1,4 +1,4 @@
-"""The rounds of LinTS. The state is that of LinUCB; arms are scored by a random draw."""
+"""The rounds of LinTS. The state is that of LinUCB; arms are scored by a random draw. Symbols: ``locb.kernels``."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""LinUCB's rounds, with one linear estimate per user or one for all users."""
+"""LinUCB's rounds, with one linear estimate per user or one for all users. Symbols: ``locb.kernels``."""
 
 import numpy as np
 

@@ -157,8 +157,8 @@ def accepts_late_user(state: LOCBState, s: int, i: int, d: int, scale: float, ma
 def update_memberships(state: LOCBState, i: int, d: int, scale: float, margins: Floats) -> bool:
     """Test user i against the seed user of every active cluster, and add i to or remove i from the cluster.
 
-    User i is a member if the distance of the two estimates is at most the sum of the radii. Returns whether any cluster
-    changed.
+    User i is a member if the distance between the estimates of user i and the seed user is at most the sum of their
+    radii. Returns whether any cluster changed.
     """
     points, estimates = state.seed_points, state.estimates
     width = state.radius_widths[i]

@@ -89,7 +89,7 @@ def bound_pooled_scores(state: LOCBState, count: int, d: int, scratch: ScoringSc
 
 @inline
 def score_pooled_bounded(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
-    """Compute the scores of ``score_pooled`` for many users: upper bounds exclude most clusters without a score."""
+    """Compute the scores of ``score_pooled`` for many users. Clusters that bounds exclude need no exact score."""
     sums, sizes = state.sums, state.sizes
     arms, clusters, scores = scratch.arms, scratch.clusters, scratch.scores
     pooled_bounds, best_bound = scratch.pooled_bounds, scratch.best_bound

@@ -1,4 +1,7 @@
-"""LOCB's rounds: recommend, update and play; adding users; rebuilding derived arrays."""
+"""LOCB's rounds: recommend, update and play; adding users; rebuilding derived arrays.
+
+Terms and symbols are defined in ``locb.kernels.locb.state`` and ``locb.kernels``.
+"""
 
 import math
 

@@ -49,7 +49,7 @@ class LOCBState(NamedTuple):
     sums: Floats  # (K, d + p) sum of the members' estimates
     unserved: Ints  # (K,) members that were never served
     cluster_served: Ints  # (K,) rounds in which members were served
-    reference: Floats  # (2, d + p) the mean of the clusters' mean estimates when last computed; a work array
+    reference: Floats  # (2, d + p) mean of the clusters' mean estimates when last computed; a row for temporary values
     # (K + 1,) drift bounds: upper bound of ‖M − reference‖ of each cluster, without the changes of A⁻¹ by learning. The
     # last entry is the sum of the norms of these changes; they have moved M by at most this sum / size of the cluster.
     drift_bound: Floats

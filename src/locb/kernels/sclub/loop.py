@@ -1,4 +1,7 @@
-"""SCLUB's rounds: recommend, update and play. Clusters split and merge; users in one cluster share one estimate."""
+"""SCLUB's rounds: recommend, update and play. Clusters split and merge; users in one cluster share one estimate.
+
+Terms and symbols are defined in ``locb.kernels.sclub.state`` and ``locb.kernels``.
+"""
 
 import numpy as np
 

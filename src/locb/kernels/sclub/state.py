@@ -51,7 +51,7 @@ class SCLUBState(NamedTuple):
     queued: Ints  # (N,) 1 if the cluster is in the queue, else 0
     served_range: Ints  # (N, 2) lower bound and upper bound of m over the users of each cluster
     peak_magnitudes: Floats  # (N, 3) largest size, trace of S and Σ|b| since the sums were last recomputed
-    # (N,) of the merges that failed only because of the frequencies: the smallest difference of mean rounds per user.
+    # (N,) smallest difference of mean rounds per user, over the merges that failed only because of the frequencies.
     frequency_gap: Floats
     phase_theta: Floats  # (N, d) θ̂ of each cluster at the start of the phase
     phase_served: Ints  # (N,) T of each cluster at the start of the phase

@@ -20,10 +20,10 @@ from locb.logs.groups.mixture import (
 )
 from locb.logs.groups.user_sums import UserSums
 
-BLOCK = 32_768  # users
+BLOCK = 32_768  # users per block
 LISTED = 0.05  # smallest probability of a membership that is listed
 REFINEMENTS = 2  # rounds of expectation maximization over all users
-MAX_COMPARED = 200_000  # users whose balls are compared
+MAX_COMPARED = 200_000  # maximum number of users whose confidence regions are compared
 UNKNOWN, NO_GROUP = -1, -2  # labels: not enough data to tell; enough data, but no group fits
 
 
@@ -87,7 +87,7 @@ def assign_by_evidence(mixture: Mixture, sums: UserSums, population: Population,
 
     A user belongs to the most probable group if its probability is at least ``min_probability``, both with the mixing
     weights of the mixture and with equal weights of the groups. The second condition means that the rows of the user
-    decide, rather than the sizes of the groups. If the population has this probability instead, no group fits the user.
+    decide, rather than the sizes of the groups. If the population has at least this probability, no group fits a user.
     """
     count, n_groups = len(sums), len(mixture.centres)
     labels, probabilities = np.full(count, UNKNOWN, np.int64), np.empty(count)
@@ -129,10 +129,10 @@ def _symmetric_positions(dim: int) -> Ints:
 def assign_certified(estimates: Estimates, gamma: float, max_groups: int, delta: float) -> Assignment:
     """Build groups in which the distance between any two members is at most gamma, by local clustering.
 
-    The bound holds for all groups with a probability of at least 1 − δ. The seed is the user without a group whose
-    radius is smallest. Its group has the users without a group for whom ‖θ̂_i − θ̂_s‖ + B_i ≤ γ / 2. By the triangle
-    inequality, any two of them are at most γ apart if their radii hold. Users with a radius above γ / 2 cannot be in
-    any group: there is not enough data to tell.
+    The bound holds for all groups with a probability of at least 1 − δ. User i has the estimate θ̂_i and the radius B_i.
+    The seed s of a group is the user without a group whose radius is smallest. The group has the users without a group
+    for whom ‖θ̂_i − θ̂_s‖ + B_i ≤ γ / 2. By the triangle inequality, any two of them are at most γ apart if their radii
+    hold. Users with a radius above γ / 2 cannot be in any group: there is not enough data to tell.
     """
     theta, radii = estimates.theta, estimates.radii
     labels = np.full(len(radii), UNKNOWN, np.int64)

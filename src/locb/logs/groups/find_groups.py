@@ -44,8 +44,8 @@ from locb.logs.groups.user_groups import UserGroups
 from locb.logs.groups.user_sums import UserSums, sum_by_user
 
 METHODS = ("eloc", "locb", "off-club")
-MAX_TRAINING = 20_000  # users to whom groups are fitted
-DEFAULT_GAMMA = 0.4  # if there are too few users to choose it
+MAX_TRAINING = 20_000  # maximum number of users to whom groups are fitted
+DEFAULT_GAMMA = 0.4  # gamma if there are too few users to choose one
 Progress = Callable[[str, float], None]
 
 
@@ -128,7 +128,7 @@ def find_groups(
         certificate is too small, and assumed upper bound on the norm of a preference vector (by default 1, or more if
         the estimates require it).
     replicates : int, default 20
-        Bootstrap samples for the stability of the groups; 0 omits it.
+        Bootstrap samples for the stability of the groups. With 0, the stability is not computed.
     batch_rows : int, default 500,000
         Rows that are read at a time. The result does not depend on it.
     max_memory : float, default 4.0
@@ -216,7 +216,7 @@ class _Search:
     def run(self, columns: dict[str, str], skipped: Any) -> UserGroups:
         """Return the groups."""
         settings, sums = self.settings, self.sums
-        is_fixed = settings.method == "off-club"  # it has no gamma, and only the norm bound needs one
+        is_fixed = settings.method == "off-club"  # off-club has no gamma; only the fit for the norm bound needs one
         gamma = settings.gamma or (DEFAULT_GAMMA if is_fixed else self._choose_gamma())
         mixture = None
         norm_bound = settings.norm_bound

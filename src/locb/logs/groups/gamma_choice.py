@@ -20,15 +20,15 @@ from locb.logs.groups.mixture import (
 )
 
 GAMMAS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.2)
-MAX_COMPARED = 4000  # users with which values of gamma are compared, and stability is measured
-MIN_USERS = 20  # users from which gamma is chosen
+MAX_COMPARED = 4000  # maximum number of users with which values of gamma are compared, and stability is measured
+MIN_USERS = 20  # minimum number of users to choose gamma
 
 
 class GammaScore(NamedTuple):
-    """How well the groups of one value of gamma predict users who were not used to find them.
+    """How well the groups of one value of gamma predict held-out users, who were not used to find the groups.
 
-    ``evidence`` is the mean log evidence per held-out user, ``error`` the standard error of its difference to the best
-    gamma, ``assigned`` the share of held-out users with a group of at least the required probability.
+    ``evidence`` is the mean log evidence per held-out user, ``error`` the standard error of its difference from the
+    highest evidence, ``assigned`` the share of held-out users with a group of at least the required probability.
     """
 
     gamma: float

@@ -16,7 +16,7 @@ from locb.logs.groups.user_sums import UserSums
 from locb.logs.log import SkippedRows
 
 CORE_SHARE = 0.5  # share of the members of a group in its core: those with the smallest radii
-MAX_PAIRS = 1000  # members of whom all pairs are compared for a certificate
+MAX_PAIRS = 1000  # maximum number of members of whom all pairs are compared for a certificate
 
 
 def make_user_groups(
@@ -67,7 +67,7 @@ def make_user_groups(
 
 
 def certify(estimates: Estimates, members: Ints, widest: float) -> float:
-    """Return an upper bound on the distance of any two members of a group; ``widest`` is a bound that holds anyway."""
+    """Return an upper bound on the distance of any two members of a group; ``widest`` is a bound for every group."""
     theta, radii = estimates.theta[members], estimates.radii[members]
     bound = diameter if len(members) <= MAX_PAIRS else diameter_bound
     return min(bound(theta, radii), widest)

@@ -132,7 +132,8 @@ def normalize(logs: Floats) -> tuple[Floats, Floats]:
 def update(mixture: Mixture, shares: Floats, pooled: Floats, population: Population) -> Mixture:
     """Return the mixture after one step of expectation maximization.
 
-    ``shares`` (K + 1,) are the sums of the probabilities over users, ``pooled`` (K, D + p) those of the forms.
+    ``shares`` (K + 1,) are the sums of the users' probabilities. ``pooled`` (K, D + p) are the sums of the users'
+    ``forms``, weighted by the probabilities of the groups.
     """
     dim = mixture.centres.shape[1]
     pooled = pooled + population.prior[0]
@@ -158,8 +159,9 @@ def fit_mixture(
     """Fit a mixture to a sample of users: seeds, expectation maximization, and merging of groups.
 
     Seeds are drawn like those of k-means++: a user is drawn with a probability proportional to the evidence that no
-    seed so far explains. Two groups are merged if their centres are closer than γ / 2, or if the log evidence of the
-    sample decreases by less than half of D log(users). Then groups that explain too little are removed.
+    seed so far explains. Two groups are merged if their centres are closer than γ / 2, or if the merge decreases the
+    log evidence of the sample by less than ``penalty``. Then groups are removed without which the log evidence
+    decreases by less than ``penalty``.
     """
     variance = within_variance(gamma, evidence.means.shape[1])
     centres = _draw_seeds(evidence, max_groups, rng)
@@ -173,7 +175,7 @@ def fit_mixture(
 
 
 def penalty(evidence: Evidence) -> float:
-    """Return the loss of log evidence that removes a group: half of (D + 1) log(users)."""
+    """Return the loss of log evidence below which a group is merged or removed: half of (D + 1) log(users)."""
     users, dim = evidence.means.shape
     loss: float = 0.5 * (dim + 1) * math.log(max(users, 2))
     return loss
@@ -198,7 +200,7 @@ def _draw_seeds(evidence: Evidence, count: int, rng: np.random.Generator) -> Flo
 
 
 def _merge(mixture: Mixture, evidence: Evidence, gamma: float) -> Mixture | None:
-    """Return the mixture with the groups merged that are too close; None if there are none."""
+    """Return the mixture after merging the pairs of groups that ``fit_mixture`` describes; None without such pairs."""
     centres, weights = mixture.centres, mixture.weights
     count = len(centres)
     if count < 2:
@@ -233,7 +235,7 @@ def _merge(mixture: Mixture, evidence: Evidence, gamma: float) -> Mixture | None
 
 
 def _prune(mixture: Mixture, evidence: Evidence) -> Mixture | None:
-    """Return the mixture without the group that explains least, if it explains too little; otherwise None."""
+    """Return the mixture without the group that explains least; None if no group is to be removed (``penalty``)."""
     if len(mixture.centres) < 2:
         return None
     shares, _ = normalize(group_evidence(evidence, mixture.centres) + np.log(mixture.weights))

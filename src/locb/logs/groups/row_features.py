@@ -113,7 +113,7 @@ def describe_column(name: str, head: Any, decimal: str | None) -> ColumnFeatures
 
 
 def set_categories(features: ColumnFeatures, values: Sequence[str], is_arm: bool) -> None:
-    """Set the values of a category. Each value is one feature; of more than 64 arms, the ids are hashed.
+    """Set the values of a category. Each value is one feature; the ids of more than 64 arms are hashed.
 
     Raises
     ------

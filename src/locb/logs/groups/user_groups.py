@@ -66,9 +66,10 @@ class UserGroups:
         return self.users.filter(pl.col("group") == group).sort("probability", descending=True, maintain_order=True)
 
     def similar_users(self, user: Any, limit: int = 10) -> Any:
-        """Return the users whose estimates are nearest to that of a user, of the user's group if it has one.
+        """Return the users with the estimates nearest to that of a user.
 
-        The table has the columns user, distance, radius (of the estimate of the other user), rows and group.
+        If the user is in a group, only members of this group are returned. The table has the columns user, distance,
+        radius (of the estimate of the other user), rows and group.
 
         Raises
         ------

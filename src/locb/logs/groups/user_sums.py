@@ -60,7 +60,7 @@ class UserSums:
     counts : (n,) floats
         Number of rows of each user.
     rows : (n, ≥ D + D(D + 1)/2) floats
-        The first columns are (b, G packed); see ``block``.
+        The first columns are (b, G packed), see ``block`` and ``locb.kernels``.
     squares : (n,) floats
         Sum of the squared mapped rewards of each user.
     rewards : (n,) floats
@@ -166,7 +166,7 @@ def _convert(ids: Any, moments: Floats, source: RowSource, shift: Floats, extrem
     """Map the features to a norm of about 1 and the rewards to about 0 to 1, in place."""
     names: Sequence[str] = source.names
     dim = len(names)
-    counts = moments[:, -3].copy()  # the constant with itself; then follow the constant and the reward with the reward
+    counts = moments[:, -3].copy()  # the last moments are those of constant · constant, constant · reward and reward²
     rewards = moments[:, -2] + shift[-1] * counts
     low, high = float(extremes[1] + shift[-1]), float(extremes[2] + shift[-1])
     is_plain = low >= LOWEST and MIN_SIZE <= high <= HIGHEST

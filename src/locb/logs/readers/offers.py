@@ -61,7 +61,7 @@ class OfferBuilder:
         Raises
         ------
         ValueError
-            If an arm has invalid features, or another number of features than the arms before.
+            If an arm has invalid features, or another number of features than earlier arms.
         """
         has_features = any(features is not None for _, features in arms)
         if self._offsets[1:] and has_features != bool(self._features):
@@ -96,7 +96,7 @@ class OfferBuilder:
         return row
 
     def build(self) -> tuple[Offers, list[str], Floats | None]:
-        """Return the lists, the ids of all arms, and the features; None if arms have only ids."""
+        """Return the lists, the ids of all arms, and the features (None if arms have only ids)."""
         offers = Offers(np.array(self._offsets), np.array(self._arms, np.int32), np.array(self._row_of_arm, np.int32))
         return offers, list(self.arm_ids), np.array(self._features) if self._features else None
 

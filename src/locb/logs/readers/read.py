@@ -48,7 +48,7 @@ def read_log(source: Any, log_format: str, options: dict[str, Any]) -> Log:
 
 
 def make_options(kind: Any, options: dict[str, Any], log_format: str) -> Any:
-    """Return the options of a reader, of the type ``kind``. Raise a ValueError if it has no such option."""
+    """Return the options of a reader, of the type ``kind``. Raise a ValueError if the reader lacks one of them."""
     for name in options:
         if name not in kind.__dataclass_fields__:
             allowed = ", ".join(kind.__dataclass_fields__)

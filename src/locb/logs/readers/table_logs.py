@@ -43,7 +43,7 @@ def read_table(source: Any, options: TableOptions) -> Log:
         ``user``: column of the user, or several columns that identify the user together. ``chosen``: column of the
         chosen arm. ``arms``: column of the offered arms (JSON, a list, or ids separated by "|"), or the ids of the arms
         of every decision; by default, every decision offers all arms of the column ``chosen``. ``reward``: any number;
-        ``missing_reward`` replaces missing ones. ``propensity``: column of the probability of the chosen arm,
+        ``missing_reward`` replaces missing rewards. ``propensity``: column of the probability of the chosen arm,
         "uniform" if all arms had the same probability, or a number. ``time``: column of the time. ``features``:
         columns that describe the chosen arm. ``dim``: number of features into which named features of arms are hashed.
         ``decimal``: decimal separator. ``separator``, ``header``: format of text files. A column that is not given is

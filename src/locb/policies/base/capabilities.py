@@ -1,7 +1,7 @@
 """Optional capabilities of a policy, as protocols that you test with ``isinstance(policy, SupportsCorrection)``.
 
 A policy without a capability does not have the methods of that capability. If a policy has the methods, but cannot
-support them with its current parameters, they raise ``UnavailableError``.
+support them with its current parameters, they raise ``UnavailableError``. θ is the parameter vector of a user.
 """
 
 from __future__ import annotations

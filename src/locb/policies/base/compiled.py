@@ -1,4 +1,4 @@
-"""Base classes of policies whose rounds run in a compiled kernel."""
+"""Base classes of policies whose rounds run in a compiled kernel. Symbols are defined in ``locb.kernels``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from locb.policies.base.persistence import PersistentPolicy
 from locb.policies.base.policy import single_arm_rounds
 from locb.policies.parameters import MAX_REWARDS, TIE_RULES
 
-MAX_SCRATCH_BYTES = 1 << 24  # a policy keeps at most this much scratch for other numbers of arms than the last one
+MAX_SCRATCH_BYTES = 1 << 24  # beyond this total scratch of all handles, a policy keeps only the newest handle
 _ARRAY, _FLOAT64 = np.ndarray, np.dtype(np.float64)
 _NO_REWARDS = np.empty((1, 0))
 
@@ -59,7 +59,7 @@ class CompiledPolicy(PersistentPolicy):
         self.__dict__.pop("_handles", None)
 
     def __copy__(self) -> Self:
-        """Return an independent copy. Two policies with the same arrays would disagree about the number of users."""
+        """Return an independent copy: two policies with the same arrays could have different numbers of users."""
         return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class EvidenceSource(NamedTuple):
     users : int
         Number of users in the group.
     observations : int
-        Number of rounds of these users, that is, of learned rewards.
+        Number of rewards that the policy has learned from these users.
     """
 
     kind: str

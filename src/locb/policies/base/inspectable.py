@@ -39,13 +39,13 @@ class InspectablePolicy(CertificateMixin, Policy):
     def __init__(
         self, *, n_users: int, dim: int, reward_range: tuple[float, float] | None = None, learns_scale: bool = False
     ) -> None:
-        """Initialize the policy. With ``learns_scale``, the policy accepts rewards of any scale without a report."""
+        """Initialize the policy. With ``learns_scale``, the policy accepts rewards of any scale without a warning."""
         super().__init__(n_users=n_users, dim=dim)
         self._reward_scale = RewardScale(reward_range, is_checked=not learns_scale)
 
     @property
     def reward_scale_problem(self) -> str | None:
-        """Description of rewards that are not of about 0 to 1 without a ``reward_range``; None if there are none."""
+        """Why rewards are not on a scale of about 0 to 1; None without such rewards, or with a ``reward_range``."""
         return self._reward_scale.problem
 
     @property

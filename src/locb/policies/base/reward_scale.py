@@ -19,16 +19,16 @@ from locb.common.rounds import Rounds
 from locb.common.validation import ParameterError
 
 LOWEST, HIGHEST = -0.5, 1.5  # rewards outside this interval are reported
-MIN_SIZE = 0.05  # rewards are reported if all of them are smaller in absolute value, but not all are 0 ...
-MIN_REWARDS = 200  # ... after this number of rewards
-MAX_NOISE = 1.0  # standard deviation; rewards may leave the interval through noise around known means in the interval
+MIN_SIZE = 0.05  # rewards are reported if all of them are smaller in absolute value, but not all are 0
+MIN_REWARDS = 200  # number of rewards after which small rewards are reported
+MAX_NOISE = 1.0  # largest standard deviation of noise around known means in the interval that is not reported
 Values = TypeVar("Values", float, Floats)
 
 _receiver: ContextVar[Callable[[str], None] | None] = ContextVar("_receiver", default=None)
 
 
 class RewardScaleWarning(UserWarning):
-    """Warning that the rewards of a policy are not of about 0 to 1. A policy issues it at most once."""
+    """Warning that the rewards of a policy are not on a scale of about 0 to 1. A policy issues it at most once."""
 
 
 @contextlib.contextmanager
@@ -45,14 +45,14 @@ class RewardScale:
     """Linear mapping between rewards and the scale of the kernel.
 
     With a range (low, high), low is mapped to 0 and high to 1. Without a range, rewards are not changed, and the
-    scale reports the first rewards that are not of about 0 to 1.
+    scale reports the first rewards that are not on a scale of about 0 to 1.
 
     Parameters
     ----------
     reward_range : (float, float) or None
         Lowest and highest reward.
     is_checked : bool, default True
-        Whether to report rewards that are not of about 0 to 1, if there is no range.
+        Whether to report rewards that are not on a scale of about 0 to 1, if there is no range.
 
     Attributes
     ----------
@@ -61,9 +61,10 @@ class RewardScale:
     is_identity : bool
         Whether the mapping does not change rewards.
     passed : (float, float)
-        Rewards in this interval need not be checked. The interval is empty (inf, −inf) until a reward is large enough.
+        Rewards in this interval need not be checked. The interval is empty (inf, −inf) until the absolute value of a
+        reward is at least ``MIN_SIZE``.
     problem : str or None
-        Description of the rewards that are not of about 0 to 1; None if there are none.
+        Why the rewards are not on a scale of about 0 to 1; None if they are.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class RewardScale:
         self.is_identity = (low, high) == (0.0, 1.0)
         self.passed = (math.inf, -math.inf) if reward_range is None and is_checked else (-math.inf, math.inf)
         self.problem: str | None = None
-        self._count, self._largest = 0, 0.0  # number of rewards, and the largest absolute value, until one is large
+        self._count, self._largest = 0, 0.0  # number and largest absolute value of rewards, until that is MIN_SIZE
 
     # Mapping
 
@@ -111,7 +112,7 @@ class RewardScale:
     # Check of rewards that are not mapped
 
     def check(self, reward: float) -> None:
-        """Report a reward that is not of about 0 to 1. Needed only if the reward is not in the interval ``passed``."""
+        """Report a reward on another scale than about 0 to 1. Not needed for a reward in the interval ``passed``."""
         if self.passed[0] == -math.inf:
             return
         if LOWEST <= reward <= HIGHEST:
@@ -122,7 +123,7 @@ class RewardScale:
             self._report(problem)
 
     def check_rounds(self, rounds: Rounds) -> None:
-        """Report rewards that are not of about 0 to 1. Noise around known means is not reported."""
+        """Report rewards that are not on a scale of about 0 to 1. Noise around known means is not reported."""
         if self.passed[0] == -math.inf or not len(rounds):
             return
         low, high = float(rounds.rewards.min()), float(rounds.rewards.max())
@@ -173,7 +174,7 @@ class RewardScale:
 
 
 def _is_noise(rounds: Rounds) -> bool:
-    """Return whether the rewards are noise around known means that are themselves of about 0 to 1."""
+    """Return whether the rewards are noise around known means that are on a scale of about 0 to 1."""
     means = rounds.means
     if means is None or not LOWEST <= float(means.min()) <= float(means.max()) <= HIGHEST:
         return False

@@ -217,7 +217,8 @@ class UserBatch(NamedTuple):
 def membership_probabilities(summary: GroupSummary, batch: UserBatch) -> Floats | None:
     """Return the probability that each user belongs to each cluster of ``summary``: (u, K).
 
-    The weights of duplicates are added, so they have the same probability. None if the policy has no probabilities.
+    The weights of duplicates are added, so they have the same probability. Returns None for a policy without
+    probabilities.
 
     Examples
     --------

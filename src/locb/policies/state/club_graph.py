@@ -117,7 +117,8 @@ def build_neighbour_lists(edges: IndexArray, n: int) -> dict[str, Any]:
 def append_edges(state: CLUBState, edges: IndexArray) -> CLUBState:
     """Return the state with the edges of added users appended to its neighbour lists."""
     users, added = np.unique(edges, return_counts=True)
-    # The last reservation for a list of l neighbours has at most 2 l + 4 entries, and each earlier one at most half.
+    # The last reservation for a list of l neighbours has at most 2 l + 4 entries, and each earlier reservation has at
+    # most half of the entries of the next one.
     needed = int(state.list_capacity[-1]) + int((4 * (state.degree[users] + added) + 16).sum())
     if needed > len(state.neighbour_lists):
         lists = np.zeros(max(needed, 2 * len(state.neighbour_lists)), np.int32)

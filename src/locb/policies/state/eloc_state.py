@@ -1,4 +1,7 @@
-"""ELOC's state: initial arrays, and new rows for users who are added later."""
+"""ELOC's state: initial arrays, and new rows for users who are added later.
+
+Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from locb.kernels.eloc.state import (
 )
 from locb.policies.state.user_rows import grow_rows
 
-MAX_DUPLICATE_DIFFERENCE = 0.3  # of the predictions of two neighbourhoods, relative to that of two users
+MAX_DUPLICATE_DIFFERENCE = 0.3  # limit of the difference between duplicates, relative to that between two users
 USER_ROWS = (
     "sums",
     "centre_terms",

@@ -63,7 +63,7 @@ def likes_chart(groups: list[str], features: list[str]) -> Any:
 def gamma_chart(chosen: float) -> Any:
     """Return two charts over gamma: log evidence of held-out users with its error, and the number of groups.
 
-    The dataset ``rows`` has gamma, loss (evidence below the best), low, high, groups and assigned.
+    The dataset ``rows`` has gamma, loss (log evidence minus the highest log evidence), low, high, groups and assigned.
     """
     tooltip = [
         alt.Tooltip("gamma:Q"),

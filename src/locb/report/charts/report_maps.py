@@ -115,7 +115,7 @@ def users_chart(user_map: UserMap, size: int = 330) -> Any:
 
 
 def map_chart(n_groups: int, height: int = 340) -> Any:
-    """Return a scatter chart of users, coloured by cluster. A user in more clusters has a thicker ring.
+    """Return a scatter chart of users, coloured by cluster. The more clusters contain a user, the thicker is the ring.
 
     The script of the page fills the dataset ``users``.
     """

@@ -67,7 +67,7 @@ def weight_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
 
 
 def chart_rows(evaluation: Evaluation, *, differences: bool) -> list[dict[str, Any]]:
-    """Return the points of an interval chart: values, or differences to the baseline, by policy and estimator."""
+    """Return the points of an interval chart: values, or differences from the baseline, by policy and estimator."""
     rows = []
     for result in evaluation.results:
         for order, value in enumerate(result.values):

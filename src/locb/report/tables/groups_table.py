@@ -28,7 +28,7 @@ GAMMA_HEADINGS = ("gamma", "groups", "held-out users in a group", "log evidence 
 
 
 def format_certificate(value: float, norm_bound: float) -> str:
-    """Return a certificate as text. The norm of preference vectors limits any distance."""
+    """Return a certificate as text. It is not informative if it is at least the largest possible distance."""
     return "not informative" if value >= 2.0 * norm_bound else f"{value:.3g}"
 
 

@@ -40,7 +40,7 @@ KINDS = {
 STYLES = ("cyan", "yellow", "green", "magenta", "blue", "red", "white")
 MIN_COMPARISON_WIDTH = 78  # columns of the comparison table
 TWO_CHARTS_WIDTH = 120  # minimum width of a terminal that shows charts side by side
-OUTLIER_FACTOR = 2.0  # a regret chart omits the worst policy above this multiple of the second highest regret
+OUTLIER_FACTOR = 2.0  # a regret chart omits a policy whose regret exceeds this multiple of the second highest regret
 
 
 def render_run(folder: Path, width: int, now: float, *, plain: bool = False) -> tuple[RenderableType, bool]:
@@ -158,7 +158,7 @@ class RunProgress:
     def complete(self) -> bool:
         """Whether all planned runs are finished and the report index.html is written.
 
-        While the command runs, index.html must be newer than its start. Without a plan, index.html must exist.
+        While the command runs, index.html must be newer than the start of the command. Without a plan, it must exist.
         """
         if self.plan is None:
             return self.written is not None

@@ -41,7 +41,7 @@ class Tokens:
     def granted_to(self, given: bytes) -> frozenset[str] | None:
         """Return the scopes of the token with this digest, or None if the token is unknown.
 
-        The digest is compared with all known tokens in constant time, so the response time reveals nothing about it.
+        The digest is compared with those of all tokens in constant time, so the response time reveals no known digest.
         """
         found = None
         for digest, granted in self._digests:

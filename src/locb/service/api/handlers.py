@@ -34,7 +34,7 @@ from locb.service.schemas import (
 from locb.service.store.export import FILE_NAME, Export, Exports
 
 MAX_SIMILAR = 1000
-REQUESTS_PER_STEP = 16  # requests of a batch that are parsed at a time, which takes about 1 ms
+REQUESTS_PER_STEP = 16  # requests of a batch that are parsed per step of about 1 ms
 PARQUET = "application/vnd.apache.parquet"
 SEND_TIMEOUT = 60.0  # seconds that a client may take to read a part of an export
 _log = logging.getLogger("locb.service")
@@ -180,7 +180,7 @@ async def health(app: AppContext) -> Response:
     """Return whether the service can decide and learn, with HTTP status 200, or 503 if the store cannot be written."""
     service = app.service
     committer = service.committer
-    # Without the reason, which can contain the address of the database. The route needs no token.
+    # The response omits the reason: it can contain the address of the database, and the route needs no token.
     unavailable = (
         "the store cannot be written; GET /v1/status and the messages on standard error of the service have the reason"
     )

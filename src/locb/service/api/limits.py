@@ -16,7 +16,7 @@ from locb.service.errors import ProblemError
 
 MIN_NAME_BYTES = 5  # smallest size of a name with its value in a JSON object: "":1,
 PERIOD = 60.0  # seconds over which failed tokens are counted
-MAX_CLIENTS = 10_000  # client addresses whose failed tokens, and used tokens, are in memory
+MAX_CLIENTS = 10_000  # maximum number of client addresses whose failed tokens, or used tokens, are kept in memory
 _log = logging.getLogger("locb.service")
 
 

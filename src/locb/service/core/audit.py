@@ -44,8 +44,8 @@ class Mismatch:
 def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[Policy, list[Mismatch]]:
     """Replay the log of a stopped service, and repeat each decision since the policy was last rebuilt.
 
-    Decisions before the rebuild may depend on erased users and cannot be repeated, and neither can decisions whose
-    requests were dropped (``--retain``). The rewards of all decisions are replayed.
+    Two kinds of decisions cannot be repeated: decisions before the rebuild, which may depend on erased users, and
+    decisions whose requests were dropped (``--retain``). The rewards of all decisions are replayed.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_DELAY = 0.002  # seconds for which a batch waits for further requests
 MAX_BATCH_WEIGHT = 6_000  # sum of ``ParsedRequest.weight``, for which preparing a batch takes about 10 ms
-UNDELAYED_COMMANDS = 32  # a batch of so many commands is not delayed: its fixed costs per command are small
+UNDELAYED_COMMANDS = 32  # a batch of at least this many commands is not delayed: fixed costs per command are small
 _SMOOTHING = 0.125  # weight of the newest batch in the smoothed concurrency
 _MIN_CONCURRENCY = 0.1  # mean number of further requests at the same time, above which batches are delayed
 RESTART_INTERVAL = 1.0  # seconds until a failed task starts again
@@ -48,9 +48,9 @@ class QueuedCommand(NamedTuple):
 class CommandQueue:
     """Queue of commands, which are taken in batches, one batch at a time.
 
-    Under sustained load a batch waits for further requests, because each commit has fixed costs. It waits until as many
-    requests are queued as there are at the same time on average, but at most ``MAX_DELAY``. Requests of a single client
-    that come one after the other are never delayed: while one of them is handled, no other arrives.
+    Under sustained load a batch waits for further requests, because each commit has fixed costs. It waits until the
+    number of queued requests reaches the mean number of concurrent requests, but at most ``MAX_DELAY``. Requests of a
+    single client that come one after the other are never delayed: while one of them is handled, no other arrives.
 
     Parameters
     ----------
@@ -250,13 +250,14 @@ class Retention:
 
 
 async def watch_store(committer: GroupCommitter) -> None:
-    """Report a store that does not respond within ``STORE_TIMEOUT``. PostgreSQL is asked, even without requests."""
+    """Report a store that does not respond within ``STORE_TIMEOUT``. PostgreSQL is checked even without requests."""
     log, thread = committer.log, WorkerThread("locb-watchdog")
     try:
         while True:
             await asyncio.sleep(WATCH_INTERVAL)
             if log.backend == "postgresql" and not thread.busy_seconds:
-                thread.run(log.ping).add_done_callback(asyncio.Future.exception)  # a failed commit reports errors
+                # Errors of ``ping`` are ignored, because a failed commit reports them.
+                thread.run(log.ping).add_done_callback(asyncio.Future.exception)
             seconds = max(committer.blocked_seconds, thread.busy_seconds)
             if seconds > STORE_TIMEOUT:
                 committer.report_hang(seconds)

@@ -52,7 +52,7 @@ class RewardCommand:
     decision_id: str
     reward: float
     now: float  # Unix time
-    aggregation: str = "none"  # of a second, different reward: "none" rejects, "earliest" ignores, "sum" adds it
+    aggregation: str = "none"  # for a second, different reward: "none" rejects it, "earliest" ignores it, "sum" adds it
     request_id: str | None = field(default_factory=REQUEST_ID.get)
 
     def apply_to(self, kind: int | None, reward: float | None) -> tuple[int, float] | RewardResponse | ProblemError:

@@ -27,7 +27,7 @@ from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import Arm, ClusterSummary, EvidenceSource, Explanation, Features, RankedArm
 
 MAX_CACHED_CLUSTERS = 10_000
-WITH_ALL_USERS = ("everyone", "population", "other")  # kinds of evidence sources that have all users
+WITH_ALL_USERS = ("everyone", "population", "other")  # kinds of evidence sources that contain all users
 
 
 class DecisionEncoder:

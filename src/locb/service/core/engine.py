@@ -75,7 +75,7 @@ class Engine:
         # Generated decision ids differ between processes. Within a process they ascend, so index updates are fast.
         self._id_prefix, self._id_count = secrets.token_hex(10), 0
         self._recent: dict[str, CachedDecision] = {}
-        self._unlogged_indices = range(policy.n_users, policy.n_users)  # the highest ones, which are not in the log yet
+        self._unlogged_indices = range(policy.n_users, policy.n_users)  # highest user indices: not in the log yet
 
     # Lookups before a batch is prepared
 

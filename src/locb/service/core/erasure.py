@@ -53,7 +53,7 @@ class Eraser:
         self._snapshots = snapshots
         self._background = background
         self._stopping = stopping
-        self._thread = WorkerThread("locb-rebuild")  # of its own: a rebuild can be long, and must not wait for others
+        self._thread = WorkerThread("locb-rebuild")  # used only for rebuilds, which can take long and must not wait
         self._rebuild: asyncio.Task[None] | None = None
         self._rebuilt = asyncio.Condition()  # notified after each rebuild
 
@@ -118,7 +118,7 @@ class Eraser:
         """Replay the log on a new policy while requests are served, then replace the current policy.
 
         The new policy may depend on users that are erased in the meantime. The next rebuild removes all of them, so
-        each erasure is complete after at most two rebuilds, however many follow.
+        each erasure is complete after at most two rebuilds, however many erasures follow.
         """
         engine, committer = self._engine, self._committer
         erased = list(engine.pending_erasure)

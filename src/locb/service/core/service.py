@@ -205,7 +205,7 @@ class Service:
         Raises
         ------
         ProblemError
-            404 for an unknown user; 503 if the store is unavailable.
+            404 for an unknown user; 503 if the store is unavailable, or the service is stopping.
         """
         return await self.eraser.erase(user)
 
@@ -224,7 +224,7 @@ class Service:
 
     def _on_fenced(self, reason: str) -> None:
         """Stop handling commands; called in another thread."""
-        if self._loop is not None:  # before ``start``, the first write detects it
+        if self._loop is not None:  # before ``start``, the first write detects the other process
             with suppress(RuntimeError):  # the event loop is closed
                 self._loop.call_soon_threadsafe(self.committer.fail, reason)
 

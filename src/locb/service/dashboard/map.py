@@ -16,7 +16,7 @@ from locb.service.dashboard.schemas import Map, MapCluster, MapPoints
 if TYPE_CHECKING:  # state_view imports this module
     from locb.service.dashboard.state_view import StateView
 
-MAX_USERS = 3_000  # users on the map, which a browser can draw without delay
+MAX_USERS = 3_000  # maximum number of users on the map, so that a browser can draw it without delay
 MAX_CLUSTERS = 7  # colours that people can distinguish; see locb.report.charts.chart_theme
 MAX_PROJECTIONS = 8  # projections that are kept, so that open pages can continue to use them
 # A projection fitted to fewer than MIN_FITTED users is replaced when there are REFIT_GROWTH times as many users.
@@ -119,8 +119,8 @@ def project(state: StateView, projection: Projection | None, latest: Projection 
 def _fit(theta: Floats, latest: Projection | None) -> Projection:
     """Return the projection to the first two principal components.
 
-    The axes have the orientation of the axes of ``latest``. If ``latest`` is None, their entries have a sum of at least
-    0.
+    The axes have the orientation of the axes of ``latest``. If ``latest`` is None, the sum of the entries of each axis
+    is at least 0.
     """
     centre = theta.mean(axis=0)
     dim = theta.shape[1]
@@ -135,7 +135,7 @@ def _select_clusters(state: StateView) -> tuple[Ints, Ints, Ints]:
     """Return the clusters that get a colour, the number of sampled users in each, and the cluster of each sampled user.
 
     The largest cluster is selected first, then repeatedly the cluster with the most users who are in no selected
-    cluster. The largest clusters alone would have nearly the same users. A user is shown in the smallest selected
+    cluster, because the largest clusters often have nearly the same users. A user is shown in the smallest selected
     cluster that contains the user. Clusters in which no user is shown are omitted.
     """
     ids, count, rows = state.cluster_ids, len(state.cluster_ids), state.sample

@@ -18,7 +18,7 @@ from locb.service.dashboard.map import sample_users
 SLICE_SECONDS = 0.001  # target duration of one slice of the capture, during which requests wait
 SUMMED_AT_ONCE = 4_096  # users whose sums per cluster a thread computes at once
 MIN_SLICE = 16  # minimum number of users per slice
-SURE = 0.9  # probability from which a user is sure to belong to a cluster
+SURE = 0.9  # minimum probability of a sure member of a cluster
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -35,7 +35,7 @@ def status(service: Service, state: StateView | None, returned: Bools, store_byt
     """
     policy = service.policy
     event_stats, engine, committer, now = service.event_stats, service.engine, service.committer, time.time()
-    # Before the backfill is complete, the policy knows more users with rewards than the statistics do.
+    # Before the backfill is complete, the statistics do not count all users from whose rewards the policy has learned.
     backfilling = service.backfilling
     rewarded_users = state.n_estimates if backfilling and state is not None else event_stats.rewarded_users
     recent = _total([counts for _, counts in event_stats.buckets(SECOND, now - RATE_SECONDS, math.inf)])

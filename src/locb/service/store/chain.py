@@ -246,7 +246,7 @@ class PositionFile:
         self._file = -1
 
     def write(self, head: Head) -> None:
-        """Record the end of the log. Without fsync: after a power failure, the file may name an earlier event."""
+        """Record the end of the log without fsync, so the file may name an earlier event after a power failure."""
         if self._file < 0:
             return
         try:

@@ -159,7 +159,7 @@ def write_parquet(log: LogReader, target: Path) -> None:
 
     The log is read in parts of a bounded number of bytes, so the memory use does not depend on the length of the log.
     """
-    import polars as pl  # not in the service
+    import polars as pl  # imported here, because the process of the service does not need it
 
     time = pl.Datetime("us", "UTC")
     schema: dict[str, Any] = {
@@ -184,7 +184,7 @@ def write_parquet(log: LogReader, target: Path) -> None:
         lengths.append(len(part))
         del part[:]
         frame.write_parquet(target / f"{number:08d}.part")
-    # The last part may be small. The others have about PART_BYTES, so a row group of so many rows has no more.
+    # Every part but the last has about PART_BYTES, so a row group with the rows of the smallest of them has no more.
     group_rows = max(min(lengths[:-1], default=1 << 16), sum(lengths) // MAX_ROW_GROUPS, 1)
     pl.scan_parquet(target / "*.part").sink_parquet(target / FILE_NAME, row_group_size=group_rows)
     for path in target.glob("*.part"):

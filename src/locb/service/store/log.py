@@ -177,7 +177,7 @@ class EventLog(LogReader):
             tables.write_settings(connection, values)
 
     def record_rebuild(self, complete: bool = True) -> None:
-        """Append the event that the policy was rebuilt. ``complete``: whether it depends on no erased user."""
+        """Append the event that the policy was rebuilt. ``complete``: whether no erased user influences the policy."""
         with self._writing() as connection:
             commit, head = self._chain.link_rebuild()
             fencing.advance(connection, commit, head)

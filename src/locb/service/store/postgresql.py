@@ -97,7 +97,7 @@ class PostgresqlWriter:
                 cursor.executemany(self._assign_user, writes.users)
                 if cursor.rowcount != len(writes.users):
                     return False
-            if writes.activations:  # in a later statement, because the decision may be inserted by the one above
+            if writes.activations:  # in a later statement, because the statement above may insert the decision
                 cursor.executemany(self._activate, writes.activations)
         return True
 

@@ -168,7 +168,7 @@ class LogReader:
     def unrewarded_decisions(self) -> Iterator[list[Any]]:
         """Yield chunks of decisions that wait for a reward, with the columns of ``DecisionRow``.
 
-        Deferred decisions that are not activated are omitted, and decisions whose payload was dropped.
+        Deferred decisions that are not activated, and decisions whose payload was dropped, are omitted.
         """
         c, observations = tables.decisions.c, tables.observations
         query = (

@@ -36,7 +36,7 @@ FORMAT = 5  # version of these tables; the service does not open a store with an
 # correction, which replaces the reward that was learned before. The second correction of a decision has the kind
 # CORRECTION + 1, the third one CORRECTION + 2, and so on.
 REWARD, DEFAULT, CORRECTION = 0, 1, 2
-MAX_KIND = 32_767  # of the column type
+MAX_KIND = 32_767  # largest value of the column type
 
 # Kinds of commits: any number of users, decisions and observations; one erasure; one rebuild of the policy.
 RECORDS, ERASURE, REBUILD = 0, 1, 2

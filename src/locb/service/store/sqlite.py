@@ -51,7 +51,7 @@ def is_wal_large(database: str) -> bool:
 def truncate_wal(connection: Connection) -> bool:
     """Move the content of the WAL file into the database file, empty the WAL file, and return whether this succeeded.
 
-    An active reader can prevent it.
+    An active reader can prevent the truncation.
     """
     connection.exec_driver_sql(f"PRAGMA busy_timeout={CHECKPOINT_TIMEOUT_MS}")
     try:

@@ -22,7 +22,7 @@ from locb.service.schemas import MAX_ARM_NAMES, MAX_ID_LENGTH
 
 SHARED_USER = "personalizer:everyone"  # user of requests without a user id
 MAX_DEPTH = 16  # nested objects and lists
-ACTIONS_PER_STEP = 8  # actions that are converted at a time, which takes about 1 ms
+ACTIONS_PER_STEP = 8  # actions that are converted per step of about 1 ms
 CROSSES_PER_DIM, MAX_CROSSES = 4, 256  # an action has at most min(4 · dim, 256) cross features
 
 
