@@ -26,7 +26,7 @@ from locb.policies.parameters import (
     Ties,
     validate_parameters,
 )
-from locb.policies.state.user_rows import grow_rows, initial_estimates
+from locb.policies.state.user_rows import grow_rows, grown_capacity, initial_estimates
 
 Gamma = Annotated[
     float,
@@ -112,7 +112,9 @@ class CAB(CompiledPolicy):
         state = self._state
         if new > len(state.served):
             blanks = {"estimates": initial_estimates(1, self._dim)}
-            self._state = state._replace(**grow_rows(state, self._user_rows, max(new, 2 * len(state.served)), blanks))
+            self._state = state._replace(
+                **grow_rows(state, self._user_rows, grown_capacity(len(state.served), new), blanks)
+            )
         self._n_users = self._parameters["n_users"] = self._state.int_params[N_USERS] = new
 
     def _own_estimates(self, users: Ints) -> Callable[[], Floats]:  # noqa: ARG002 - raises for all users

@@ -47,7 +47,7 @@ from locb.policies.state.club_graph import (
 )
 from locb.policies.state.club_state import NOT_SAVED, USER_ROWS, grow, initial_state
 from locb.policies.state.corrections import shift_estimate
-from locb.policies.state.user_rows import keep_first_rows
+from locb.policies.state.user_rows import grown_capacity, keep_first_rows
 
 GRAPHS = {"complete": COMPLETE, "erdos-renyi": SPARSE}
 
@@ -154,8 +154,8 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         state, old, new = self._state, self._n_users, self._n_users + count
         check_graph_size(new, self._parameters["graph"])
         if new > len(state.served):
-            rows = min(2 * len(state.served), max_users(self._parameters["graph"]))
-            state = grow(state, max(new, rows), self._dim)
+            rows = grown_capacity(len(state.served), new, max_users(self._parameters["graph"]))
+            state = grow(state, rows, self._dim)
         if self._parameters["graph"] == "complete":
             connect_to_all(state.neighbour_bits, old, new)
             club_components.add_users(state, NO_EDGES, old, new, self._dim)

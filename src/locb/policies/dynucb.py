@@ -30,7 +30,7 @@ from locb.policies.parameters import (
     validate_parameters,
 )
 from locb.policies.state.corrections import shift_estimate
-from locb.policies.state.user_rows import grow_rows, initial_estimates
+from locb.policies.state.user_rows import grow_rows, grown_capacity, initial_estimates
 
 NClusters = Annotated[int, Parameter("Number of clusters. Clusters can be empty.", minimum=1, maximum=10_000)]
 
@@ -109,7 +109,9 @@ class DynUCB(CorrectionMixin, ScoringRowPolicy):
         state = self._state
         if new > len(state.served):
             blanks = {"estimates": initial_estimates(1, self._dim)}
-            self._state = state._replace(**grow_rows(state, self._user_rows, max(new, 2 * len(state.served)), blanks))
+            self._state = state._replace(
+                **grow_rows(state, self._user_rows, grown_capacity(len(state.served), new), blanks)
+            )
         kernel.assign_clusters(self._state, old, new)
         self._n_users = self._parameters["n_users"] = self._state.int_params[N_USERS] = new
 

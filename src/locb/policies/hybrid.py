@@ -27,7 +27,7 @@ from locb.policies.parameters import (
     validate_parameters,
 )
 from locb.policies.state.corrections import shift_estimate
-from locb.policies.state.user_rows import grow_rows, initial_estimates
+from locb.policies.state.user_rows import grow_rows, grown_capacity, initial_estimates
 
 
 class HybridLinUCB(CorrectionMixin, ScoringRowPolicy):
@@ -94,7 +94,9 @@ class HybridLinUCB(CorrectionMixin, ScoringRowPolicy):
         state = self._state
         if new > len(state.served):
             blanks = {"estimates": initial_estimates(1, self._dim)}
-            self._state = state._replace(**grow_rows(state, self._user_rows, max(new, 2 * len(state.served)), blanks))
+            self._state = state._replace(
+                **grow_rows(state, self._user_rows, grown_capacity(len(state.served), new), blanks)
+            )
         self._n_users = self._parameters["n_users"] = new
 
     def _scoring_rows(self, users: Ints) -> ScoringRows:

@@ -30,7 +30,7 @@ from locb.policies.parameters import (
     validate_parameters,
 )
 from locb.policies.state.corrections import shift_estimate
-from locb.policies.state.user_rows import grow_rows, initial_estimates
+from locb.policies.state.user_rows import grow_rows, grown_capacity, initial_estimates
 
 Shared = Annotated[
     bool,
@@ -96,7 +96,7 @@ class LinUCB(CorrectionMixin, ScoringRowPolicy):
         if new > len(state.served):
             names = ("served",) if self._shared else self._user_rows
             blanks = {"estimates": initial_estimates(1, self._dim)}
-            self._state = state._replace(**grow_rows(state, names, max(new, 2 * len(state.served)), blanks))
+            self._state = state._replace(**grow_rows(state, names, grown_capacity(len(state.served), new), blanks))
         self._n_users = self._parameters["n_users"] = new
 
     def _scoring_rows(self, users: Ints) -> ScoringRows:

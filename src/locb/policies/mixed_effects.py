@@ -28,7 +28,7 @@ from locb.policies.parameters import (
     Ties,
     validate_parameters,
 )
-from locb.policies.state.user_rows import grow_rows, initial_estimates, own_estimates
+from locb.policies.state.user_rows import grow_rows, grown_capacity, initial_estimates, own_estimates
 
 Alpha = Annotated[
     float,
@@ -143,7 +143,7 @@ class MixedEffects(CorrectionMixin, ScoringRowPolicy):
         new = self._n_users + check_int("count", count, 0)
         state = self._state
         if new > len(state.served):
-            self._state = state._replace(**grow_rows(state, self._user_rows, max(new, 2 * len(state.served))))
+            self._state = state._replace(**grow_rows(state, self._user_rows, grown_capacity(len(state.served), new)))
         self._n_users = self._parameters["n_users"] = self._state.int_params[N_USERS] = new
 
     def _scoring_rows(self, users: Ints) -> ScoringRows:

@@ -9,13 +9,11 @@ from locb.common.arrays import Floats, Ints
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import apply_screen, expand_contexts, pick_arm, score_arms
 from locb.kernels.common.handles import CHOOSE, LEARN
-from locb.kernels.common.linear_algebra import add_observation, rank_one_update, squared_distance
-from locb.kernels.confidence_radii import shrinkage
+from locb.kernels.common.linear_algebra import add_observation, rank_one_update
 from locb.kernels.sclub.merging import merge_clusters
-from locb.kernels.sclub.splitting import begin_phase, enqueue, frequency_differs, split_off
+from locb.kernels.sclub.splitting import begin_phase, enqueue, frequency_differs, is_far, split_off
 from locb.kernels.sclub.state import (
     ALPHA,
-    ALPHA_THETA,
     BLOCK,
     HIGH,
     PHASE_END,
@@ -52,8 +50,7 @@ def choose(state: SCLUBState, user: int, contexts: Floats, scratch: SCLUBScratch
 @inline
 def learn_round(state: SCLUBState, i: int, x: Floats, reward: float, scratch: SCLUBScratch) -> None:
     """Learn one observation: update the estimates of user i and of the cluster of i, then split and merge clusters."""
-    d = x.size
-    int_params, float_params = state.int_params, state.float_params
+    int_params = state.int_params
     if int_params[T] == int_params[PHASE_END]:
         begin_phase(state, scratch.workspace)
     row = state.slot[i]
@@ -66,11 +63,8 @@ def learn_round(state: SCLUBState, i: int, x: Floats, reward: float, scratch: SC
     state.cluster_served[row] += 1
     state.served_range[row, HIGH] = max(state.served_range[row, HIGH], state.served[i])
     enqueue(state, row)
-    if state.sizes[row] > 1:
-        reach = float_params[ALPHA_THETA] * (shrinkage(state.served[i]) + shrinkage(state.phase_served[row]))
-        far = squared_distance(state.estimates, i, state.phase_theta, row, d) > reach * reach
-        if far or frequency_differs(state, i):
-            split_off(state, i, scratch.workspace)
+    if state.sizes[row] > 1 and (is_far(state, i, x.size) or frequency_differs(state, i)):
+        split_off(state, i, scratch.workspace)
     if state.checked[i] == 0:
         state.checked[i] = 1
         state.unchecked[state.slot[i]] -= 1

@@ -4,10 +4,11 @@ from locb.common.arrays import Floats
 from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.common.bit_sets import flip_bit, trailing_zeros
 from locb.kernels.common.cancellation import needs_recomputation, record_peaks
-from locb.kernels.common.linear_algebra import solve_ridge
+from locb.kernels.common.linear_algebra import solve_ridge, squared_distance
 from locb.kernels.confidence_radii import shrinkage
 from locb.kernels.sclub.state import (
     ALPHA_P,
+    ALPHA_THETA,
     EXCLUDED,
     HEAD,
     HIGH,
@@ -72,6 +73,15 @@ def range_exceeds(state: SCLUBState, i: int, t: int, limit: float) -> bool:
     c, frequency = state.slot[i], state.served[i] / t
     below, above = state.served_range[c, LOW] / t, state.served_range[c, HIGH] / t
     return bool(abs(frequency - below) > limit or abs(frequency - above) > limit)
+
+
+@inline
+def is_far(state: SCLUBState, i: int, d: int) -> bool:
+    """Return whether user i is far from its cluster: ‖θ̂_i − θ̃^j‖ > α_θ (F(m_i) + F(T̃^j))."""
+    row = state.slot[i]
+    widths = shrinkage(state.served[i]) + shrinkage(state.phase_served[row])
+    reach = state.float_params[ALPHA_THETA] * widths
+    return bool(squared_distance(state.estimates, i, state.phase_theta, row, d) > reach * reach)
 
 
 @inline

@@ -35,13 +35,21 @@ def initial_estimates(count: int, dim: int, dtype: str = "float64") -> Floats:
     return np.zeros((count, len(row)), dtype) if _skip_initialization.get() else np.tile(row, (count, 1))
 
 
+def grown_capacity(rows: int, needed: int, maximum: int | None = None) -> int:
+    """Return the new number of rows of arrays with too few ``rows``: at least ``needed``, and at most ``maximum``.
+
+    The number of rows at least doubles, so that adding users one by one takes amortized constant time per user.
+    """
+    doubled = 2 * rows if maximum is None else min(2 * rows, maximum)
+    return max(needed, doubled)
+
+
 def grow_rows(
     state: Any, names: tuple[str, ...], rows: int, initial_values: Mapping[str, Any] | None = None
 ) -> dict[str, NDArray[Any]]:
     """Return copies of the arrays ``names`` of a state, extended to ``rows`` rows.
 
-    New rows are 0, or the value in ``initial_values`` for arrays that it contains. Callers at least double the number
-    of rows, so that adding users one by one takes amortized constant time per user.
+    New rows are 0, or the value in ``initial_values`` for arrays that it contains. ``grown_capacity`` returns ``rows``.
     """
     grown = {}
     for name in names:
