@@ -96,7 +96,11 @@ def test_tokens_and_errors(tmp_path: Path) -> None:
             (["--token-file", "unknown"], 2, "locb: --token-file: unknown, line 1: a word after the token is not a"),
             (["--span", "week"], 2, "locb: --span must be one of hour, day, month, all, not 'week'"),
             (["--baseline", "1d"], 2, "locb: --baseline must be FROM/TO, such as 2d/1d, not '1d'"),
-            (["--baseline", "1d/2d"], 2, "locb: --baseline must start before it ends, not '1d/2d'"),
+            (
+                ["--baseline", "1d/2d"],
+                2,
+                "locb: --baseline must be FROM/TO with FROM before TO, such as 2d/1d, not '1d/2d'",
+            ),
             (
                 ["--baseline", "noon/1d"],
                 2,

@@ -115,8 +115,11 @@ def test_late_users(arrivals: str) -> None:
         ({"noise": 0.1, "outlier_factor": 0.5}, "outlier_factor must be at least 1, not 0.5"),
         ({"reward_scale": 0.0}, "reward_scale must be above 0, not 0.0"),
         ({"reward_shift": float("nan")}, "reward_shift must be between -1e"),
-        ({"reward_shift": 1.0, "norms": (0.5, 1.0)}, r"reward_shift must be 0.0 with norms other than \(1, 1\), not 1"),
-        ({"mean_range": (0.1, 0.2), "norms": (0.5, 1.0)}, r"mean_range must be \(0.0, 1.0\) with norms other than"),
+        ({"reward_shift": 1.0, "norms": (0.5, 1.0)}, r"reward_shift must be 0.0, not 1.0, if norms is \(0.5, 1.0\)"),
+        (
+            {"mean_range": (0.1, 0.2), "norms": (0.5, 1.0)},
+            r"mean_range must be \(0.0, 1.0\), not \(0.1, 0.2\), if norms",
+        ),
         ({"mean_range": (0.2, 0.2)}, r"mean_range must be a pair \(low, high\) with 0 ≤ low < high ≤ 1, not \(0.2, 0"),
         ({"mean_range": (0.2, 1.2)}, "mean_range must be a pair"),
         ({"correlation": 1.0}, "correlation must be below 1, not 1.0"),

@@ -204,7 +204,7 @@ def _parse_baseline(text: str) -> Baseline:
         raise ValueError(f"--baseline must be FROM/TO, such as 2d/1d, not {text!r}")
     start, end = map(_parse_time, ends)
     if not start(time.time()) < end(time.time()):
-        raise ValueError(f"--baseline must start before it ends, not {text!r}")
+        raise ValueError(f"--baseline must be FROM/TO with FROM before TO, such as 2d/1d, not {text!r}")
     return lambda now: ((start(now), end(now)), f"the period {text}")
 
 

@@ -317,5 +317,5 @@ def _check_constant(norms: tuple[float, float], mean_range: tuple[float, float],
     if norms != (1.0, 1.0):
         for name, value, required in (("mean_range", mean_range, (0.0, 1.0)), ("reward_shift", shift, 0.0)):
             if value != required:
-                raise ParameterError(name, f" must be {required} with norms other than (1, 1), not {value!r}")
+                raise ParameterError(name, f" must be {required}, not {value!r}, if norms is {norms} instead of (1, 1)")
     return mean_range

@@ -18,7 +18,8 @@ from locb.logs.log import Log
 class SavedReplays:
     """Accepted decisions of finished replays, with one file per replay.
 
-    The name of a file is a digest of all that determines the replay: log, policy, seed and version of the code.
+    The name of a file is a digest of everything that determines the replay: log, policy, seed, replayed decisions with
+    the indices of their users, and version of the code.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ from locb.policies.state.eloc_state import (
     shift_sums,
 )
 from locb.policies.state.seeds import choose_seeds
-from locb.policies.state.user_rows import grown_capacity, own_estimates
+from locb.policies.state.user_rows import own_estimates
 
 # Empty arrays, in place of results that ``compute_posteriors`` need not compute.
 NO_NUMBERS, NO_GROUPS, NO_WIDTHS = np.empty((0, 0)), np.empty((0, 0), bool), np.empty(0)
@@ -257,7 +257,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         count = check_int("count", count, 0)
         new = self._n_users + count
         if new > len(self._state.served):
-            self._state = grow(self._state, grown_capacity(len(self._state.served), new))
+            self._state = grow(self._state, new)
         self._state.n_users[0] = new
         self._n_users = self._parameters["n_users"] = new
 

@@ -57,7 +57,6 @@ from locb.policies.state.corrections import shift_estimate
 from locb.policies.state.locb_progress import certificate_progress, share_of_close_members
 from locb.policies.state.locb_state import SAVED, USER_ROWS, add_seeds, grow, initial_state
 from locb.policies.state.seeds import choose_seeds
-from locb.policies.state.user_rows import grown_capacity
 
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
 BONUSES = {"mean": MEAN, "pooled": POOLED}
@@ -293,7 +292,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         if count == 0:
             return
         if new > len(self._state.served):
-            self._state = grow(self._state, grown_capacity(len(self._state.served), new))
+            self._state = grow(self._state, new)
         kernel.add_users(self._state, old, new, self._dim)
         self._n_users = self._parameters["n_users"] = new
         new_seeds = min(count, self._parameters["late_seeds"])

@@ -52,7 +52,7 @@ from locb.policies.state.sclub_state import (
     initial_state,
     rebuild_derived,
 )
-from locb.policies.state.user_rows import grown_capacity, keep_first_rows
+from locb.policies.state.user_rows import keep_first_rows
 
 AlphaTheta = Annotated[
     float,
@@ -147,7 +147,7 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
         count = check_int("count", count, 0)
         old, new = self._n_users, self._n_users + count
         if new > len(self._state.served):
-            self._state = grow(self._state, grown_capacity(len(self._state.served), new), self._dim)
+            self._state = grow(self._state, new, self._dim)
         add_singletons(self._state, old, new)
         self._n_users = self._parameters["n_users"] = new
 

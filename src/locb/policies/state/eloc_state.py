@@ -30,7 +30,7 @@ from locb.kernels.eloc.state import (
     ELOCState,
     T,
 )
-from locb.policies.state.user_rows import grow_rows
+from locb.policies.state.user_rows import grow_rows, grown_capacity
 
 MAX_DUPLICATE_DIFFERENCE = 0.3  # limit of the difference between duplicates, relative to that between two users
 USER_ROWS = (
@@ -99,8 +99,9 @@ def initial_state(
     return state
 
 
-def grow(state: ELOCState, rows: int) -> ELOCState:
-    """Return the state with a capacity of ``rows`` users. The new rows hold initial values."""
+def grow(state: ELOCState, needed: int) -> ELOCState:
+    """Return the state with a capacity of at least ``needed`` users. The new rows hold initial values."""
+    rows = grown_capacity(len(state.served), needed)
     return state._replace(**grow_rows(state, USER_ROWS, rows, {"user_neighbourhoods": -1, "seed_of": -1}))
 
 

@@ -8,7 +8,7 @@ from locb.common.arrays import Floats, Ints, Words
 from locb.kernels.common.bit_sets import n_words, pack_bits
 from locb.kernels.locb import loop as kernel
 from locb.kernels.locb.state import DRIFT_BOUND_MIN_USERS, LOCBState
-from locb.policies.state.user_rows import grow_rows, initial_estimates
+from locb.policies.state.user_rows import grow_rows, grown_capacity, initial_estimates
 
 USER_ROWS = (
     "estimates",
@@ -120,8 +120,9 @@ def add_seeds(state: LOCBState, users: Ints, n: int) -> LOCBState:
     )
 
 
-def grow(state: LOCBState, rows: int) -> LOCBState:
-    """Return the state with a capacity of ``rows`` users. The new rows hold initial values."""
+def grow(state: LOCBState, needed: int) -> LOCBState:
+    """Return the state with a capacity of at least ``needed`` users. The new rows hold initial values."""
+    rows = grown_capacity(len(state.served), needed)
     dim = state.seed_points.shape[0] - 1
     new = slice(len(state.served), rows)
     initial_values = {"estimates": initial_estimates(1, dim), "hash_keys": random_hash_keys(rows)[new], "seed_of": -1}

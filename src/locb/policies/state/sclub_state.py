@@ -11,7 +11,7 @@ from locb.common.arrays import Floats, Words
 from locb.kernels.common.bit_sets import ONE, n_words, pack_bits, unpack_bits
 from locb.kernels.sclub.merging import rebuild_scan_points
 from locb.kernels.sclub.state import BLOCK, EXCLUDED, HEAD, N_QUEUED, N_SLOTS, NO_GAP, QUEUE, SCLUBState
-from locb.policies.state.user_rows import grow_rows, initial_estimates
+from locb.policies.state.user_rows import grow_rows, grown_capacity, initial_estimates
 
 NOT_SAVED = ("work_lists", "scan_points", "free_slots")  # work arrays, and arrays that follow from other arrays
 # Arrays with one row per user or per slot: there are as many slots as users.
@@ -56,8 +56,9 @@ def initial_state(n: int, dim: int, dtype: str, float_params: Floats, tie_rule: 
     return rebuild_derived(state)
 
 
-def grow(state: SCLUBState, rows: int, dim: int) -> SCLUBState:
-    """Return the state with a capacity of ``rows`` users. The new rows hold initial values."""
+def grow(state: SCLUBState, needed: int, dim: int) -> SCLUBState:
+    """Return the state with a capacity of at least ``needed`` users. The new rows hold initial values."""
+    rows = grown_capacity(len(state.served), needed)
     initial_values = {"estimates": initial_estimates(1, dim), "frequency_gap": NO_GAP}
     return rebuild_derived(state._replace(**grow_rows(state, USER_ROWS, rows, initial_values)))
 

@@ -61,9 +61,10 @@ def likes_chart(groups: list[str], features: list[str]) -> Any:
 
 
 def gamma_chart(chosen: float) -> Any:
-    """Return two charts over gamma: log evidence of held-out users with its error, and the number of groups.
+    """Return two charts over gamma: mean log evidence per held-out user minus the highest one, and number of groups.
 
-    The dataset ``rows`` has gamma, loss (log evidence minus the highest log evidence), low, high, groups and assigned.
+    The dataset ``rows`` has gamma, loss (the difference), low and high (loss ± its standard error), groups, and
+    assigned (share of held-out users in a group).
     """
     tooltip = [
         alt.Tooltip("gamma:Q"),
