@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 
 from locb.service.config import ServiceConfig
-from locb.service.core.background import DROPPED_PER_STEP
+from locb.service.core.background.retention import DROPPED_PER_STEP
 from locb.service.core.commands import EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.core.engine import Engine
 from locb.service.core.model import load_or_create_model

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -12,6 +13,10 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".kernel_cache"
+
+# A shell that runs the tests in the background ignores SIGINT. Programs that the tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Settings of the user, such as the address of a store, must not reach the tests. The cache is separate from that of the
 # user, but shared by all test runs, because building the chart library takes time.

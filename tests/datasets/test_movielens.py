@@ -179,7 +179,7 @@ def test_damaged_cache_is_prepared_again(tmp_path: Path) -> None:
 
 def test_read_only_cache(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file")
-    with pytest.warns(UserWarning, match="cannot write the prepared data to the cache folder .*; the next command"):
+    with pytest.warns(UserWarning, match="cannot write the prepared data to the cache folder .*; to keep"):
         load(files.movielens_csv(tmp_path / "ml"), cache_dir=tmp_path / "file" / "cache")
 
 

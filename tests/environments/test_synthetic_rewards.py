@@ -127,7 +127,7 @@ def test_late_users(arrivals: str) -> None:
         ({"catalogue": 9}, "catalogue must be at least n_arms = 10, not 9"),
         ({"catalogue": 2.5}, "catalogue must be an integer, not 2.5"),
         ({"late_share": -0.1}, "late_share must be between 0 and 1, not -0.1"),
-        ({"late_share": 1.0}, "late_share must leave at least 1 of 100 users who is not late"),
+        ({"late_share": 1.0}, "late_share must be smaller, not 1: all 100 users would be late, but"),
         ({"late_after": -1}, "late_after must be at least 0, not -1"),
     ],
 )

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locb.service.core import background
-from locb.service.core.background import WorkerThread
+from locb.service.core.background import supervised_tasks
+from locb.service.core.background.queues import WorkerThread
 from locb.service.store.log import EventLog
 from serving import play, serving, wait_for
 
@@ -89,7 +89,7 @@ def test_jobs_whose_event_loop_is_closed_are_finished() -> None:
 def test_failed_tasks_start_again_and_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(background, "RESTART_INTERVAL", 0.01)
+    monkeypatch.setattr(supervised_tasks, "RESTART_INTERVAL", 0.01)
     checkpoint, reads, failed = EventLog.wal_checkpoint, EventLog.counts, set()
 
     def fail_once(name: str, work: Any) -> Any:

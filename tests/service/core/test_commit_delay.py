@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from locb.service.config import ServiceConfig
-from locb.service.core import background
-from locb.service.core.background import CommandQueue
+from locb.service.core.background import queues
+from locb.service.core.background.queues import CommandQueue
 from locb.service.core.commands import RecommendCommand, RewardCommand
 from locb.service.core.service import Service
 from locb.service.errors import ProblemError
@@ -22,7 +22,7 @@ HOUR = 3600.0
 
 @pytest.fixture(autouse=True)
 def long_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "MAX_DELAY", HOUR)
+    monkeypatch.setattr(queues, "MAX_DELAY", HOUR)
 
 
 def reward(number: int = 0) -> RewardCommand:
@@ -83,11 +83,11 @@ def test_requests_of_a_single_client_are_not_delayed(size: int) -> None:
 def test_client_that_remains_after_load_is_delayed_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         queue = await queue_under_load(20)
-        monkeypatch.setattr(background, "MAX_DELAY", 0.0)
+        monkeypatch.setattr(queues, "MAX_DELAY", 0.0)
         for _ in range(10):
             queue.put([reward()])
             assert await handle_batch(queue) == 1
-        monkeypatch.setattr(background, "MAX_DELAY", HOUR)
+        monkeypatch.setattr(queues, "MAX_DELAY", HOUR)
         for _ in range(10):
             queue.put([reward()])
             assert await handle_batch(queue) == 1
@@ -101,8 +101,8 @@ def test_requests_that_arrive_during_commits_start_the_delay(monkeypatch: pytest
         queue.put([reward()])
         for _ in range(10):
             assert await handle_batch(queue, arriving=1) >= 1
-            monkeypatch.setattr(background, "MAX_DELAY", 0.0)
-        monkeypatch.setattr(background, "MAX_DELAY", HOUR)
+            monkeypatch.setattr(queues, "MAX_DELAY", 0.0)
+        monkeypatch.setattr(queues, "MAX_DELAY", HOUR)
         collecting = asyncio.create_task(queue.collect())
         await asyncio.sleep(0)
         queue.put([reward()])
@@ -115,13 +115,13 @@ def test_requests_that_arrive_during_commits_start_the_delay(monkeypatch: pytest
 def test_long_queue_is_not_delayed() -> None:
     async def main() -> None:
         queue = await queue_under_load(100)
-        queue.put([reward() for _ in range(background.UNDELAYED_COMMANDS)])
-        assert await handle_batch(queue) == background.UNDELAYED_COMMANDS
+        queue.put([reward() for _ in range(queues.UNDELAYED_COMMANDS)])
+        assert await handle_batch(queue) == queues.UNDELAYED_COMMANDS
         collecting = [asyncio.create_task(queue.collect())]  # the queue is empty
         queue.put([reward()])
         collecting.append(asyncio.create_task(queue.collect()))
         await asyncio.sleep(0)
-        queue.put([reward() for _ in range(background.UNDELAYED_COMMANDS)])
+        queue.put([reward() for _ in range(queues.UNDELAYED_COMMANDS)])
         await asyncio.wait_for(asyncio.gather(*collecting), 60.0)
 
     asyncio.run(main())
@@ -153,7 +153,7 @@ def test_batch_of_large_requests_is_small() -> None:
             while len(queue):
                 sizes.append(len(queue.take(256)))
             assert sum(sizes) == 50
-            assert max(sizes) * command.parsed.weight < background.MAX_BATCH_WEIGHT + command.parsed.weight
+            assert max(sizes) * command.parsed.weight < queues.MAX_BATCH_WEIGHT + command.parsed.weight
         queue.put([many_names, reward(), reward()])
         assert len(queue.take(256)) == 3
 

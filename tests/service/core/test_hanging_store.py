@@ -14,8 +14,9 @@ import psycopg
 import pytest
 
 from locb.service import errors
-from locb.service.core import background, group_commit
-from locb.service.core.background import CommandQueue
+from locb.service.core import group_commit
+from locb.service.core.background import store_watchdog
+from locb.service.core.background.queues import CommandQueue
 from locb.service.core.commands import ActivateCommand
 from locb.service.store import database, locks, log, sqlite
 from serving import arms, serving, wait_for
@@ -27,8 +28,8 @@ REQUEST = {"user": "ann", "arms": arms([1, 0, 0])}
 
 @pytest.fixture(autouse=True)
 def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "WATCH_INTERVAL", 0.05)
-    monkeypatch.setattr(background, "STORE_TIMEOUT", 1.0)
+    monkeypatch.setattr(store_watchdog, "WATCH_INTERVAL", 0.05)
+    monkeypatch.setattr(store_watchdog, "STORE_TIMEOUT", 1.0)
     monkeypatch.setattr(database, "LOCK_TIMEOUT", 0.2)
     monkeypatch.setattr(group_commit, "RETRY_INTERVAL", 0.05)
     monkeypatch.setattr(locks, "RELEASE_TIMEOUT", 0.05)
@@ -106,7 +107,7 @@ def test_commands_that_the_store_may_have_executed_are_refused_apart() -> None:
 
 
 def test_locked_table(tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "STORE_TIMEOUT", 60.0)  # on a busy machine, a commit may take a second
+    monkeypatch.setattr(store_watchdog, "STORE_TIMEOUT", 60.0)  # on a busy machine, a commit may take a second
     url = postgres.create_database()
     with serving(tmp_path, store=url) as (client, _):
         with psycopg.connect(url) as other:
@@ -120,7 +121,7 @@ def test_locked_table(tmp_path: Path, postgres: PostgresServer, monkeypatch: pyt
 
 
 def test_lock_of_another_process_does_not_block_other_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "STORE_TIMEOUT", 60.0)
+    monkeypatch.setattr(store_watchdog, "STORE_TIMEOUT", 60.0)
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT", 60)
     with ThreadPoolExecutor(1) as threads, serving(tmp_path) as (client, service):
         other = sqlite3.connect(tmp_path / "log.db", isolation_level=None, check_same_thread=False)

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import text
 
 from commandline import call
-from locb.service.core import background
 from locb.service.core.audit import audit, check_log
+from locb.service.core.background import retention
 from locb.service.core.decision_encoding import render_stored
 from locb.service.store.database import StoreError
 from locb.service.store.log import EventLog
@@ -28,9 +28,9 @@ USERS = [f"u{number}" for number in range(5)]
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that sets the clock forward; old decisions are searched for all the time, in small steps."""
-    monkeypatch.setattr(background, "RETENTION_INTERVAL", 0.02)
-    monkeypatch.setattr(background, "DROP_PAUSE", 0.0)
-    monkeypatch.setattr(background, "DROPPED_PER_STEP", 7)
+    monkeypatch.setattr(retention, "RETENTION_INTERVAL", 0.02)
+    monkeypatch.setattr(retention, "DROP_PAUSE", 0.0)
+    monkeypatch.setattr(retention, "DROPPED_PER_STEP", 7)
     now = time.time
 
     def advance() -> None:

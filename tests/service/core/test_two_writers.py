@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from locb.service.api.routes import ROUTES
-from locb.service.core import background, group_commit
+from locb.service.core import group_commit
 from locb.service.core.audit import audit
+from locb.service.core.background import store_watchdog
 from locb.service.store import locks
 from service.store.test_locks import terminate_connections
 from serving import arms, serving, wait_for
@@ -25,7 +26,7 @@ def test_service_whose_first_failure_is_a_read_does_not_continue(
 ) -> None:
     monkeypatch.setattr(group_commit, "RETRY_INTERVAL", 0.01)
     monkeypatch.setattr(locks, "HEARTBEAT_INTERVAL", 3600.0)  # the next commit finds the takeover, not the lease
-    monkeypatch.setattr(background, "WATCH_INTERVAL", 3600.0)  # the request uses the terminated connection
+    monkeypatch.setattr(store_watchdog, "WATCH_INTERVAL", 3600.0)  # the request uses the terminated connection
     url = postgres.create_database()
     with serving(tmp_path / "a", store=url) as (first, first_service):
         assert recommend(first, "ann", "a1") == 200

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from commandline import call
 from locb.service.config import ServiceConfig
-from locb.service.core import background
+from locb.service.core.background import wal_checkpoints
 from locb.service.core.service import Service
 from locb.service.store.chain import DIGEST_BYTES, digest_user, load_salts
 from locb.service.store.integrity import DamagedLogError
@@ -95,7 +95,7 @@ def test_service_refuses_a_damaged_log(tmp_path: Path) -> None:
 
 def test_lost_write_ahead_log_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the write-ahead log is lost: the rest is consistent, but lacks events that were acknowledged."""
-    monkeypatch.setattr(background, "CHECKPOINT_INTERVAL", 3600.0)
+    monkeypatch.setattr(wal_checkpoints, "CHECKPOINT_INTERVAL", 3600.0)
     state, copy = tmp_path / "state", tmp_path / "copy"
     with serving(state) as (client, service):
         play(client, np.random.default_rng(0), ["ann", "bob"], 2)

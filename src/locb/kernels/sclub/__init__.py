@@ -1,1 +1,1 @@
-"""Compiled kernels of the SCLUB policy: state, splitting, merging and rounds."""
+"""Compiled kernels of the SCLUB policy: state, phases, splitting, merging and rounds."""

@@ -11,7 +11,8 @@ from locb.kernels.common.arm_scoring import apply_screen, expand_contexts, pick_
 from locb.kernels.common.handles import CHOOSE, LEARN
 from locb.kernels.common.linear_algebra import add_observation, rank_one_update
 from locb.kernels.sclub.merging import merge_clusters
-from locb.kernels.sclub.splitting import begin_phase, enqueue, frequency_differs, is_far, split_off
+from locb.kernels.sclub.phases import begin_phase
+from locb.kernels.sclub.splitting import enqueue, frequency_differs, is_far, split_off
 from locb.kernels.sclub.state import (
     ALPHA,
     BLOCK,

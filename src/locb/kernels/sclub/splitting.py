@@ -1,4 +1,4 @@
-"""SCLUB's phases, and users who are split off from their clusters. ``locb.kernels.sclub.state`` defines the terms."""
+"""Users who are split off from their clusters in SCLUB. ``locb.kernels.sclub.state`` defines the terms."""
 
 from locb.common.arrays import Floats
 from locb.common.jit import entry_point, inline, no_alloc
@@ -9,7 +9,6 @@ from locb.kernels.confidence_radii import shrinkage
 from locb.kernels.sclub.state import (
     ALPHA_P,
     ALPHA_THETA,
-    EXCLUDED,
     HEAD,
     HIGH,
     LOW,
@@ -17,8 +16,6 @@ from locb.kernels.sclub.state import (
     N_SLOTS,
     NEXT,
     NO_GAP,
-    PHASE,
-    PHASE_END,
     PREVIOUS,
     QUEUE,
     SCLUBState,
@@ -33,24 +30,6 @@ def enqueue(state: SCLUBState, c: int) -> None:
         state.queued[c] = 1
         state.work_lists[QUEUE, state.int_params[N_QUEUED]] = c
         state.int_params[N_QUEUED] += 1
-
-
-@no_alloc
-def begin_phase(state: SCLUBState, workspace: Floats) -> None:
-    """Start the next phase: mark all users as unchecked, and record the estimate and the rounds of every cluster."""
-    int_params = state.int_params
-    int_params[PHASE] += 1
-    int_params[PHASE_END] += 1 << int_params[PHASE]
-    state.checked[:] = 0
-    for c in range(int_params[N_SLOTS]):
-        state.scan_points[c >> 6, 0, c & 63] = EXCLUDED
-        if state.sizes[c] == 0:
-            continue
-        solve_ridge(state.cluster_sums, c, state.cluster_estimates, c, workspace)
-        state.unchecked[c] = state.sizes[c]
-        state.phase_served[c] = state.cluster_served[c]
-        for q in range(workspace.shape[1]):
-            state.phase_theta[c, q] = state.cluster_estimates[c, q]
 
 
 @no_alloc

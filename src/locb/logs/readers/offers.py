@@ -1,4 +1,4 @@
-"""Lists of arms that decisions offer, collected from the values of a column or from a catalogue."""
+"""Lists of arms that decisions offer: parsed from the values of a column, or made from a catalogue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from locb.common.arrays import Bools, Floats, Ints
 from locb.logs.arm_features import named_features
 from locb.logs.log import Offers
-from locb.logs.readers.values import parse_arms
+
+LIST_SEPARATORS = ("|", ";", ",")
 
 
 class CollectedOffers(NamedTuple):
@@ -36,6 +37,54 @@ class CollectedOffers(NamedTuple):
     features: Floats | None
     offer: Ints
     wrong: dict[str, Bools]
+
+
+def parse_arms(value: Any) -> list[tuple[str | None, Any]]:
+    """Return the id and the features of each arm of a list; features are None if there are none.
+
+    The list is a list, JSON text, or text with the separator "|", ";" or ",". An element is an id, an object with
+    ``id`` and ``features``, or a list of numbers, which are the features of an arm without an id.
+
+    Raises
+    ------
+    ValueError
+        If the value is not a list of arms.
+
+    Examples
+    --------
+    >>> parse_arms("a|b"), parse_arms('[{"id": "a", "features": {"price": 2}}]'), parse_arms([[0.5, 1.0]])
+    ([('a', None), ('b', None)], [('a', {'price': 2})], [(None, [0.5, 1.0])])
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if text.startswith("["):
+            value = json.loads(text)
+        else:
+            separator = next((sign for sign in LIST_SEPARATORS if sign in text), LIST_SEPARATORS[0])
+            value = [part.strip() for part in text.split(separator) if part.strip()]
+    if not isinstance(value, list | tuple | np.ndarray) or not len(value):
+        raise ValueError("not a list of arms with at least one arm")
+    arms = [_parse_arm(arm) for arm in value]
+    ids = [arm for arm, _ in arms if arm is not None]
+    if len(set(ids)) < len(ids):
+        raise ValueError("an arm is offered twice; the ids in a list must be unique")
+    return arms
+
+
+def _parse_arm(arm: Any) -> tuple[str | None, Any]:
+    if isinstance(arm, dict):
+        name = next((arm[key] for key in ("id", "arm", "name", "item") if arm.get(key) is not None), None)
+        features = arm.get("features")
+        if name is None and features is None:
+            raise ValueError("an arm must have an id or features")
+        return (None if name is None else str(name)), features
+    if isinstance(arm, list | tuple | np.ndarray):
+        return None, [float(value) for value in arm]
+    if arm is None or isinstance(arm, bool):
+        raise ValueError(f"an arm must be an id, an object or a list of numbers, not {arm!r}")
+    if isinstance(arm, float) and arm.is_integer():
+        arm = int(arm)
+    return str(arm), None
 
 
 class OfferBuilder:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from locb.policies.base.policy import ServablePolicy
 from locb.service import errors
-from locb.service.core.background import BackgroundTasks, WorkerThread
+from locb.service.core.background.queues import WorkerThread
+from locb.service.core.background.supervised_tasks import BackgroundTasks
 from locb.service.core.group_commit import RETRY_INTERVAL, GroupCommitter
 from locb.service.core.model import Model
 from locb.service.core.replay import replay

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from locb.service import errors
-from locb.service.core.background import BackgroundTasks, CommandQueue, WorkerThread
+from locb.service.core.background.queues import CommandQueue, WorkerThread
+from locb.service.core.background.supervised_tasks import BackgroundTasks
 from locb.service.core.commands import Batch, Command, Outcome, requested_ids
 from locb.service.core.decision_encoding import render_stored
 from locb.service.core.default_rewards import CHECK_INTERVAL

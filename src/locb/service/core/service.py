@@ -17,7 +17,10 @@ from locb.policies.base.certificates import CertificateMixin, certify
 from locb.policies.base.policy import ServablePolicy
 from locb.service import errors
 from locb.service.config import ServiceConfig
-from locb.service.core.background import BackgroundTasks, Retention, checkpoint_periodically, watch_store
+from locb.service.core.background.retention import Retention
+from locb.service.core.background.store_watchdog import watch_store
+from locb.service.core.background.supervised_tasks import BackgroundTasks
+from locb.service.core.background.wal_checkpoints import checkpoint_periodically
 from locb.service.core.commands import Batch
 from locb.service.core.default_rewards import DefaultRewards
 from locb.service.core.engine import Engine

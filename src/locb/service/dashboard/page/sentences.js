@@ -59,12 +59,14 @@ export const SCREENED = "The safety screen replaced the arm with the highest sco
 export const NO_SCORES = "The policy does not report scores.";
 export const NO_EXPLANATIONS = "The policy does not explain its decisions.";
 const PARTS = "the intercept and the exploration bonus. The line marks the score, which is the sum of these parts.";
-export const DECISIONS_SUMMARY = `One bar per decision, newest first: contributions of the features of the arm, ${PARTS}`;
+export const DECISIONS_SUMMARY =
+  `One bar per decision, newest first: contributions of the features of the arm, ${PARTS}`;
 export const RECOMMENDED_SUMMARY = `Contributions of the features of the recommended arm, ${PARTS}`;
 
 /* Returns the sentences after the name of a recommended arm: its score, the evidence and the safety screen. */
 export function formatRecommendation({ score, estimate, bonus }, explanation) {
-  const parts = score === null ? "" : ` Score ${formatNumber(score)} = estimate ${formatNumber(estimate)} + exploration `
+  const parts = score === null ? ""
+    : ` Score ${formatNumber(score)} = estimate ${formatNumber(estimate)} + exploration `
     + `bonus ${formatNumber(bonus)}.`;
   const sources = explanation?.sources ?? [];
   return parts + (sources.length ? ` Evidence: ${formatSources(sources)}.` : "")
@@ -77,8 +79,8 @@ export function formatRanking(shown, total) {
   return `Estimate and exploration bonus of ${which}. The line marks the score, which is their sum.`;
 }
 
-/* Returns the summary of the chart of an estimate. rows: the weights of the chart with their intervals; total: number of
-   all features. */
+/* Returns the summary of the chart of an estimate. rows: the weights of the chart with their intervals; total: number
+   of all features. */
 export function formatEstimate(rows, total, isNamed, hasIntervals) {
   const names = isNamed ? "features named in recent requests" : "features, labelled with their indices";
   const which = rows.length < total

@@ -1,40 +1,26 @@
-"""Queue of commands, worker threads, and supervised background tasks of the service."""
+"""Queue of commands, from which batches are taken, and threads with a queue of function calls."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import time
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from locb.service import errors
 from locb.service.core.commands import Command, Outcome, RecommendCommand
 from locb.service.errors import ProblemError
-from locb.service.store.database import FencedError, StoreError
-from locb.service.store.locks import AlreadyOpenError
-
-if TYPE_CHECKING:
-    from locb.service.core.group_commit import GroupCommitter
 
 MAX_DELAY = 0.002  # seconds for which a batch waits for further requests
 MAX_BATCH_WEIGHT = 6_000  # sum of ``ParsedRequest.weight``, for which preparing a batch takes about 10 ms
 UNDELAYED_COMMANDS = 32  # a batch of at least this many commands is not delayed: fixed costs per command are small
 _SMOOTHING = 0.125  # weight of the newest batch in the smoothed concurrency
 _MIN_CONCURRENCY = 0.1  # mean number of further requests at the same time, above which batches are delayed
-RESTART_INTERVAL = 1.0  # seconds until a failed task starts again
-WATCH_INTERVAL = 0.5  # seconds between checks that the store responds
-STORE_TIMEOUT = 4.0  # seconds for a response of the store; longer than a statement waits for a lock
-CHECKPOINT_INTERVAL = 0.5  # seconds between WAL checkpoints: short, so that each checkpoint is small
-RETENTION_INTERVAL = 60.0  # seconds between searches for decisions whose payloads are due to be dropped
-DROPPED_PER_STEP = 200  # decisions per step, during which requests wait
-DROP_PAUSE = 0.05  # seconds between steps
-_log = logging.getLogger("locb.service")
 
 
 class QueuedCommand(NamedTuple):
@@ -152,117 +138,6 @@ class CommandQueue:
         """
         self._batch = []
         self._concurrency += _SMOOTHING * (self._requests_in_batch + self._requests - self._concurrency)
-
-
-class BackgroundTasks:
-    """Tasks that run until the service stops. A task that fails is logged, counted and started again."""
-
-    def __init__(self) -> None:
-        self.failures: Counter[str] = Counter()  # by name of the task
-        self._tasks: list[asyncio.Task[None]] = []
-
-    def start(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Start a task, which ends when ``work`` returns, and return it."""
-        self.failures[name] += 0  # the metric has a value from the start
-        task = asyncio.create_task(self.supervise(name, work))
-        self._tasks.append(task)
-        task.add_done_callback(self._tasks.remove)
-        return task
-
-    def cancel(self) -> None:
-        """Cancel all tasks."""
-        for task in self._tasks:
-            task.cancel()
-
-    async def supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Call ``work`` until it returns without an exception."""
-        while True:
-            try:
-                return await work()
-            except Exception:
-                self.failures[name] += 1
-                _log.exception("the background task %r failed and starts again in %g s", name, RESTART_INTERVAL)
-            await asyncio.sleep(RESTART_INTERVAL)
-
-
-async def checkpoint_periodically(committer: GroupCommitter) -> None:
-    """Move the content of SQLite's WAL file into the database file every 0.5 s, if there were new events."""
-    log, engine, thread = committer.log, committer.engine, WorkerThread("locb-checkpoint")
-    checkpointed = 0
-    try:
-        while True:
-            await asyncio.sleep(CHECKPOINT_INTERVAL)
-            if engine.seq == checkpointed and not log.wal_pending:
-                continue
-            try:
-                await thread.run(log.wal_checkpoint)
-                async with committer.commit_lock:
-                    # After a second checkpoint, without writers, the next commit starts at the beginning of the WAL
-                    # file. Overwriting allocated blocks is much faster than allocating new blocks.
-                    await committer.write_slow(log.wal_checkpoint, log.wal_pending)
-                    checkpointed = engine.seq
-            except StoreError as error:
-                _log.warning("the checkpoint of the WAL file failed and is tried again later: %s", error)
-    finally:
-        thread.stop(wait=False)
-
-
-class Retention:
-    """Dropping of the payloads (requests and responses) of old decisions, in the background.
-
-    Parameters
-    ----------
-    span : float
-        Age in seconds from which a payload is dropped.
-    position : int
-        Sequence number of the last event whose payload was dropped; 0 if there is none.
-    """
-
-    def __init__(self, span: float, position: int) -> None:
-        self.span = span
-        self.position = position
-
-    async def run(self, committer: GroupCommitter) -> None:
-        """Drop payloads in steps, between which requests are served, until the service stops."""
-        while True:
-            dropped = 0
-            try:
-                while count := await self._drop_step(committer):
-                    dropped += count
-                    await asyncio.sleep(DROP_PAUSE)
-            except FencedError as error:
-                committer.to_problem(error)
-                return
-            except (StoreError, AlreadyOpenError) as error:
-                _log.warning("dropping old requests and responses failed and is tried again later: %s", error)
-            if dropped:
-                _log.info("dropped the requests and responses of %d decisions, up to event %d", dropped, self.position)
-            await asyncio.sleep(RETENTION_INTERVAL)
-
-    async def _drop_step(self, committer: GroupCommitter) -> int:
-        log, has_defaults = committer.log, committer.engine.default_rewards.reward is not None
-        async with committer.commit_lock:
-            await committer.resolve_in_doubt()
-            before = time.time() - self.span
-            count = await committer.write_slow(log.drop_payloads, before, DROPPED_PER_STEP, has_defaults)
-            self.position = await committer.write(log.dropped_until)
-        return int(count)
-
-
-async def watch_store(committer: GroupCommitter) -> None:
-    """Report a store that does not respond within ``STORE_TIMEOUT``. PostgreSQL is checked even without requests."""
-    log, thread = committer.log, WorkerThread("locb-watchdog")
-    try:
-        while True:
-            await asyncio.sleep(WATCH_INTERVAL)
-            if log.backend == "postgresql" and not thread.busy_seconds:
-                # Errors of ``ping`` are ignored, because a failed commit reports them.
-                thread.run(log.ping).add_done_callback(asyncio.Future.exception)
-            seconds = max(committer.blocked_seconds, thread.busy_seconds)
-            if seconds > STORE_TIMEOUT:
-                committer.report_hang(seconds)
-    finally:
-        thread.stop(wait=False)
 
 
 Job = tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]]
