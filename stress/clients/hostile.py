@@ -109,6 +109,8 @@ def hostile_clients(
             "endless headers": lambda: _endless(server, GET, seconds, b"X: y\r\n"),
             "an endless body": lambda: _endless(server, CHUNKED, seconds),
             "new connections": lambda: _new_connections(server, seconds),
+            "responses that are not read": lambda: _unread(server, connections),
+            "8,000 requests sent at once": lambda: _pipelined(server),
             "ranks of 1,000 actions": lambda: _Attacker(lambda: _send(server, "/personalizer/v1.0/rank", RANK)),
             "49,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/recommend", MANY_NAMES)),
             "a user, after 49,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/users/bob", None)),
@@ -208,6 +210,29 @@ def _half_sent(server: ServiceProcess, connections: int) -> ExitStack:
     for _ in range(connections):
         opened.enter_context(_connect(server)).sendall(HALF_SENT)
     return opened
+
+
+def _unread(server: ServiceProcess, connections: int) -> ExitStack:
+    """Request more data than the buffers of the operating system take, and read nothing."""
+    opened = ExitStack()
+    for _ in range(connections):
+        connection = opened.enter_context(socket.socket())
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        connection.connect(("127.0.0.1", server.port))
+        connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200)
+    return opened
+
+
+def _pipelined(server: ServiceProcess) -> _Attacker:
+    requests = (GET + b"\r\n") * 7_999 + GET + b"Connection: close\r\n\r\n"
+
+    def step() -> None:
+        with _connect(server) as connection:
+            connection.sendall(requests)
+            while connection.recv(65_536):
+                pass
+
+    return _Attacker(step)
 
 
 def _endless(server: ServiceProcess, start: bytes, seconds: float, rest: bytes = BODY_CHUNK) -> _Attacker:

@@ -183,8 +183,8 @@ class ServiceConfig:
     max_connections_per_client: int = _key(
         1000,
         "Maximum number of connections per client address. When a further connection arrives, the service closes those "
-        "of the address that have waited longest for a request. IPv6 addresses with the same prefix of 64 bits are one "
-        "address. Behind a proxy, all clients have the address of the proxy.",
+        "of the address that have waited longest for their client. IPv6 addresses with the same prefix of 64 bits are "
+        "one address. Behind a proxy, all clients have the address of the proxy.",
         NETWORK,
         minimum=1,
     )

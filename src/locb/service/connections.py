@@ -1,4 +1,4 @@
-"""Open connections: read timeouts, and limits of the number of connections."""
+"""Open connections: read and send timeouts, and limits of the number of connections."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from locb.service import errors
 from locb.service.errors import ProblemError
 
 CLOSED_SHARE = 16  # at a limit, 1 of this many connections is closed, so that not every new connection needs a search
+SEND_TIMEOUT = 60.0  # seconds that a client may take to read responses; exports have the same timeout
 WARNING_INTERVAL = 60.0  # seconds between warnings about a limit
 IPV6_PREFIX = 64  # bits; a client usually has all IPv6 addresses with the same prefix
 _log = logging.getLogger("locb.service")
@@ -24,12 +25,16 @@ class Connection(Protocol):
 
     client_network: str  # address of the client, see ``client_network``
     reading_since: float  # event loop time at which the request began to arrive; infinite if no request is arriving
+    sending_since: float  # event loop time since which the client reads too slowly; infinite if it does not
 
     def waiting_since(self) -> float:
-        """Return the event loop time since which no request is in progress; infinite while one is in progress."""
+        """Return the event loop time since which the service waits for the client; infinite if it does not.
+
+        It waits if no request is in progress, or if the client does not read the response.
+        """
 
     def refuse(self, problem: ProblemError) -> None:
-        """Close the connection, which is waiting for a request, with a problem if a part of a request has arrived."""
+        """Close the connection, which waits for its client, with a problem if a part of a request has arrived."""
 
 
 @lru_cache(maxsize=4096)
@@ -53,8 +58,8 @@ class Connections:
     """All open connections.
 
     If a limit is reached, a new connection is still accepted, so that the routes for health checks stay available.
-    Instead, the connections that have waited longest for a request are closed. A client that sends its requests without
-    interruption is therefore not affected by clients that send nothing, or only parts of requests.
+    Instead, the connections that have waited longest for their clients are closed. A client that sends its requests
+    without interruption, and reads the responses, is therefore not affected by clients that do not.
 
     Parameters
     ----------
@@ -62,8 +67,8 @@ class Connections:
         Seconds within which a request must arrive. All connections are checked every quarter of this time, which costs
         less than one timer per request.
     maximum : int
-        Number of connections at which connections that wait for a request are closed. Connections with a request in
-        progress are not closed, so there can be more connections.
+        Number of connections at which connections that wait for their clients are closed. Connections with a request in
+        progress are not closed unless the client does not read the responses, so there can be more connections.
     max_per_client : int
         The same limit for the connections of one client address.
     """
@@ -78,12 +83,13 @@ class Connections:
         self._warned_at = -math.inf
 
     def add(self, connection: Connection) -> None:
-        """Add a new connection. If a limit is reached, first close connections that wait for a request."""
+        """Add a new connection. If a limit is reached, first close connections that wait for their clients."""
         client = connection.client_network
-        if len(self._by_client.get(client, ())) >= self._max_per_client:
-            self._close_waiting(self._by_client[client], errors.too_many_connections(client, self._max_per_client))
+        of_client = self._by_client.get(client, {})
+        if len(of_client) >= self._max_per_client:
+            self._close_waiting(client, max(1, len(of_client) // CLOSED_SHARE))
         if len(self._all) >= self._maximum:
-            self._close_waiting(self._all, errors.too_many_connections(None, self._maximum))
+            self._close_waiting(None, max(1, len(self._all) // CLOSED_SHARE))
         self._all[connection] = self._by_client.setdefault(client, {})[connection] = None
         self._start_timer()
 
@@ -95,9 +101,12 @@ class Connections:
         if not of_client:
             self._by_client.pop(connection.client_network, None)
 
-    def _close_waiting(self, connections: dict[Connection, None], problem: ProblemError) -> None:
-        since = {connection: connection.waiting_since() for connection in connections}
-        for connection in nsmallest(max(1, len(since) // CLOSED_SHARE), since, key=since.__getitem__):
+    def _close_waiting(self, client: str | None, count: int) -> None:
+        """Close up to ``count`` connections of a client, or of all clients, that wait for their clients."""
+        limit = self._maximum if client is None else self._max_per_client
+        problem = errors.too_many_connections(client, limit)
+        since = {one: one.waiting_since() for one in (self._all if client is None else self._by_client[client])}
+        for connection in nsmallest(count, since, key=since.__getitem__):
             if since[connection] < math.inf:
                 self.discard(connection)
                 connection.refuse(problem)
@@ -112,7 +121,13 @@ class Connections:
 
     def _check(self) -> None:
         self._timer = None
-        deadline = asyncio.get_running_loop().time() - self._read_timeout
-        for connection in [connection for connection in self._all if connection.reading_since < deadline]:
+        now = asyncio.get_running_loop().time()
+        reading, sending = now - self._read_timeout, now - SEND_TIMEOUT
+        for connection in [one for one in self._all if one.reading_since < reading or one.sending_since < sending]:
             connection.refuse(errors.read_timeout(self._read_timeout))
+        # Connections of clients that read no responses are known to wait only after their buffers are full.
+        excess = {client: len(own) - self._max_per_client for client, own in self._by_client.items()}
+        for client, count in [*excess.items(), (None, len(self._all) - self._maximum)]:
+            if count > 0:
+                self._close_waiting(client, count)
         self._start_timer()

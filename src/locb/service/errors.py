@@ -216,7 +216,7 @@ def too_many_connections(client: str | None, maximum: int) -> ProblemError:
     """
     found = f"there are {maximum} connections" if client is None else f"{client} has {maximum} connections"
     option = "--max-connections" if client is None else "--max-connections-per-client"
-    closed = "connections that waited longest for a request were closed; send the request again"
+    closed = "connections that waited longest for their client were closed; send the request again"
     detail = f"{found}, which is the maximum ({option}): {closed}"
     return ProblemError(429, "too-many-requests", detail, retry_after=RETRY_BUSY)
 

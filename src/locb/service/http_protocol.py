@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import httptools
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from locb.service import errors
@@ -18,6 +19,10 @@ from locb.service.connections import Connections, client_network
 from locb.service.errors import REQUEST_ID, ProblemError
 from locb.service.responses import problem_response
 
+# Received data are parsed in parts, so that a client with many small requests, headers or chunks neither blocks the
+# event loop nor fills the memory: the requests of one part are handled before the next part is parsed.
+PART_BYTES = 4_096
+MAX_PARTS = 4  # parts of one connection that are parsed before other connections have their turn
 _log = logging.getLogger("locb.service")
 
 
@@ -35,15 +40,19 @@ class SingleWriteProtocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, open_connections: Connections, max_header_bytes: int, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.reading_since = math.inf
+        self.sending_since = math.inf
         self.client_network = ""
         self._open_connections = open_connections
         self._max_header_bytes = max_header_bytes
         self._header_bytes = 0  # bytes since the start of the request, or since the last part of its body
         self._head_complete = False
+        self._unparsed = bytearray()  # received data; no more are received until these are parsed
+        self._parsing: asyncio.Handle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Start the read timeout of a new connection."""
         super().connection_made(_SingleWriteTransport(transport))  # type: ignore[arg-type]  # duck-typed
+        self.flow = self._flow = _FlowControl(transport)
         self.reading_since = self.loop.time()
         self.client_network = client_network(self.client[0]) if self.client else ""
         self._open_connections.add(self)
@@ -51,6 +60,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop checking the read timeout of a closed connection."""
         self._open_connections.discard(self)
+        self._unparsed.clear()
         super().connection_lost(exc)
 
     def _unset_keepalive_if_required(self) -> None:
@@ -87,14 +97,40 @@ class SingleWriteProtocol(HttpToolsProtocol):
         self.headers = []  # they belong to this request, and not to data that follow
         super().on_message_complete()
 
+    def on_response_complete(self) -> None:
+        """Continue with the next request, or with data that are not parsed yet."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._send_rest()
+        elif self._unparsed and not self.pipeline:
+            self._parse_soon()
+
+    def pause_writing(self) -> None:
+        """Start the send timeout: the client reads more slowly than it requests."""
+        super().pause_writing()
+        self.sending_since = self.loop.time()
+
+    def resume_writing(self) -> None:
+        """End the send timeout."""
+        super().resume_writing()
+        self.sending_since = math.inf
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection without requests, also if its client has not read all responses."""
+        super().timeout_keep_alive_handler()
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
     def waiting_since(self) -> float:
-        """Return the event loop time since which no request is in progress; infinite while one is in progress."""
-        if self.reading_since < math.inf or self.timeout_keep_alive_task is None:
-            return self.reading_since
+        """Return the event loop time since which the service waits for the client, see ``Connection``."""
+        since = min(self.reading_since, self.sending_since)
+        if since < math.inf or self.timeout_keep_alive_task is None:
+            return since
         return self.timeout_keep_alive_task.when() - self.timeout_keep_alive
 
     def refuse(self, problem: ProblemError) -> None:
         """Close the connection, with a problem if a part of a request has arrived and no response has started."""
+        self._unparsed.clear()
         responding = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
         if self.reading_since == math.inf or responding:
             self.transport.close()
@@ -105,8 +141,42 @@ class SingleWriteProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Parse data. Respond to invalid HTTP with 400, and handle requests for a websocket as plain HTTP requests."""
+        """Parse data, or the first part of many data."""
         self._unset_keepalive_if_required()
+        if len(data) <= PART_BYTES and not self._unparsed:
+            self._parse(data)
+        else:
+            self._unparsed += data
+            self._flow.hold_reading()
+            self._parse_parts()
+
+    def _parse_soon(self) -> None:
+        if self._parsing is None:
+            self._parsing = self.loop.call_soon(self._parse_parts)
+
+    def _parse_parts(self) -> None:
+        """Parse some parts of the received data, until a request must wait for the response to an earlier one."""
+        if self._parsing is not None:
+            self._parsing.cancel()
+            self._parsing = None
+        for _ in range(MAX_PARTS):
+            if not self._unparsed or self.pipeline or self.transport.is_closing():
+                break
+            self._unset_keepalive_if_required()
+            part = bytes(self._unparsed[:PART_BYTES])
+            del self._unparsed[:PART_BYTES]
+            self._parse(part)
+        if self.transport.is_closing():
+            self._unparsed.clear()
+        elif not self._unparsed:
+            self._flow.release_reading(paused=bool(self.pipeline))
+        elif self.pipeline:  # ``on_response_complete`` continues; this connection does not wait for its client
+            self.reading_since = math.inf
+        else:
+            self._parse_soon()
+
+    def _parse(self, data: bytes) -> None:
+        """Parse data. Respond to invalid HTTP with 400, and handle requests for a websocket as plain HTTP requests."""
         self._header_bytes += len(data)
         try:
             self.parser.feed_data(data)
@@ -130,13 +200,20 @@ class SingleWriteProtocol(HttpToolsProtocol):
         """
         if self._head_complete:
             self.transport.close()
+            self._send_rest()
         else:
             self._respond_and_close(errors.headers_too_large(self._max_header_bytes), log=True)
+
+    def _send_rest(self) -> None:
+        """Start the send timeout of a connection that is closed when its client has read all responses."""
+        if self.sending_since == math.inf and self.transport.get_write_buffer_size():
+            self.sending_since = self.loop.time()
 
     def _respond_and_close(self, error: ProblemError, *, log: bool = False) -> None:
         # In a copy of the context, so that the request id does not apply to later requests of the connection.
         copy_context().run(self._write_problem, error, log)
         self.transport.close()
+        self._send_rest()
 
     def _write_problem(self, error: ProblemError, log: bool) -> None:
         request_id = make_request_id(dict(self.headers or ()))
@@ -183,6 +260,28 @@ def send_whole(cycle: Any, status: int, headers: list[tuple[bytes, bytes]], body
     return True
 
 
+class _FlowControl(FlowControl):
+    """Flow control that receives no data while earlier data are not parsed."""
+
+    _held = False
+
+    def hold_reading(self) -> None:
+        """Receive no data until ``release_reading`` is called."""
+        self._held = True
+        self.pause_reading()
+
+    def release_reading(self, *, paused: bool) -> None:
+        """Receive data again; if ``paused``, only when ``resume_reading`` is called."""
+        self._held = False
+        if not paused:
+            self.resume_reading()
+
+    def resume_reading(self) -> None:
+        """Receive data again, unless earlier data are not parsed."""
+        if not self._held:
+            super().resume_reading()
+
+
 class _SingleWriteTransport:
     """Transport that delays the head of a response until the body follows or the event loop runs again."""
 
@@ -198,6 +297,8 @@ class _SingleWriteTransport:
 
     def write(self, data: bytes) -> None:
         """Send data. The head of a response is delayed and sent together with the data that follow."""
+        if self._transport.is_closing():  # perhaps aborted while the response waited to be sent
+            return
         if self._held is not None:
             data, self._held = self._held + data, None
             self._transport.write(data)
@@ -209,13 +310,16 @@ class _SingleWriteTransport:
 
     def write_whole(self, data: bytes) -> None:
         """Send a whole response."""
+        if self._transport.is_closing():
+            return
         self._send_held()
         self._transport.write(data)
 
     def _send_held(self) -> None:
         if self._held is not None:
             data, self._held = self._held, None
-            self._transport.write(data)
+            if not self._transport.is_closing():
+                self._transport.write(data)
 
     def close(self) -> None:
         """Send delayed data and close the transport."""

@@ -12,9 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
+from locb.service import connections as connection_limits
 from locb.service.api.auth import Tokens
 from locb.service.connections import client_network
 from locb.service.core.service import Service
+from locb.service.http_protocol import PART_BYTES, SingleWriteProtocol
 from serving import arms, serving, stalled, state, wait_for
 
 RECOMMEND = {"user": "ann", "arms": arms([1, 0, 0], [0, 1, 0])}
@@ -187,6 +189,78 @@ def test_requests_in_progress_are_not_closed(tmp_path: Path) -> None:
                 with connections(client, 1, GET_PING) as (new,):
                     assert new.recv(10_000).startswith(b"HTTP/1.1 204 ")
         assert decision.result().status_code == 200
+
+
+@pytest.fixture
+def lost(monkeypatch: pytest.MonkeyPatch) -> list[SingleWriteProtocol]:
+    """The connections that were closed."""
+    closed: list[SingleWriteProtocol] = []
+    connection_lost = SingleWriteProtocol.connection_lost
+
+    def record(protocol: SingleWriteProtocol, error: Exception | None) -> None:
+        connection_lost(protocol, error)
+        closed.append(protocol)
+
+    monkeypatch.setattr(SingleWriteProtocol, "connection_lost", record)
+    return closed
+
+
+@contextmanager
+def unread(client: httpx.Client, count: int) -> Iterator[list[Any]]:
+    """Open connections that request more data than the buffers of the operating system take, and read nothing."""
+    with ExitStack() as opened:
+        found = []
+        for _ in range(count):
+            found.append(opened.enter_context(socket.socket()))
+            found[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            found[-1].connect(("127.0.0.1", client.base_url.port))
+            found[-1].sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200)
+        yield found
+
+
+def test_clients_that_read_no_responses_are_limited(tmp_path: Path, lost: list[Any]) -> None:
+    with serving(tmp_path, max_connections_per_client=4, read_timeout=2.0) as (client, _), unread(client, 12):
+        wait_for(lambda: len(lost) >= 8)
+        assert client.get("/v1/health").status_code == 200
+
+
+def test_timeout_of_clients_that_read_no_responses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, lost: list[Any]
+) -> None:
+    monkeypatch.setattr(connection_limits, "SEND_TIMEOUT", 0.2)
+    with serving(tmp_path, read_timeout=0.4) as (client, _), unread(client, 2):
+        wait_for(lambda: len(lost) == 2)
+    assert not caplog.records  # a request that waited to send its response is no error
+
+
+def test_many_requests_at_once_are_handled_in_parts(
+    running: tuple[httpx.Client, Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of requests that wait for earlier responses of a connection is bounded."""
+    client, _ = running
+    queued = []
+    on_message_begin = SingleWriteProtocol.on_message_begin
+
+    def record(protocol: SingleWriteProtocol) -> None:
+        queued.append(len(protocol.pipeline))
+        on_message_begin(protocol)
+
+    monkeypatch.setattr(SingleWriteProtocol, "on_message_begin", record)
+    count, last = 2_000, b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with connections(client, 1, GET_PING * count + last) as (connection,):
+        assert receive_all(connection).count(b"HTTP/1.1 204 ") == count + 1
+    assert len(queued) == count + 1
+    assert 1 < max(queued) <= PART_BYTES / len(GET_PING) + 1
+
+
+def test_requests_that_end_anywhere_in_a_part(running: tuple[httpx.Client, Service]) -> None:
+    client, _ = running
+    head = "POST /v1/ping HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}"
+    sizes = range(2, MAX_BODY, 67)
+    data = "".join(head.format(size, f"{{{' ' * (size - 2)}}}") for size in sizes).encode()
+    last = b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with connections(client, 1, data + last) as (connection,):
+        assert receive_all(connection).count(b"HTTP/1.1 204 ") == len(sizes) + 1
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 from locb.service.api.context import AppContext
 from locb.service.api.metrics import CONTENT_TYPE
 from locb.service.api.request_params import parse_integer
+from locb.service.connections import SEND_TIMEOUT
 from locb.service.core.commands import EncodedDecision, Outcome, RecommendCommand, RewardCommand
 from locb.service.dashboard import user_detail as user_views
 from locb.service.dashboard.schemas import SimilarUsers
@@ -36,7 +37,6 @@ from locb.service.store.export import FILE_NAME, Export, Exports
 MAX_SIMILAR = 1000
 REQUESTS_PER_STEP = 16  # requests of a batch that are parsed per step of about 1 ms
 PARQUET = "application/vnd.apache.parquet"
-SEND_TIMEOUT = 60.0  # seconds that a client may take to read a part of an export
 _log = logging.getLogger("locb.service")
 
 
