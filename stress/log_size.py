@@ -35,8 +35,10 @@ class Shape(NamedTuple):
     ranked: int | None = None  # maximum number of arms in the response; None: all
 
 
-# The first shape has the limit; the documentation lists all of them.
+# The shapes with two arms have a limit; the documentation lists all of them.
 SHAPES = (
+    Shape("eloc"),
+    Shape("eloc", named=False, dim=10),
     Shape(),
     Shape(named=False, dim=10),
     *(Shape(arms=arms, named=False, dim=10, ranked=ranked) for arms in (10, 100) for ranked in (1, None)),
@@ -44,7 +46,7 @@ SHAPES = (
 )
 
 
-def log_size(location: StoreLocation, shape: Shape, decisions: int = 3_000, users: int = 300) -> dict[str, Any]:
+def log_size(location: StoreLocation, shape: Shape, decisions: int = 8_000, users: int = 300) -> dict[str, Any]:
     """Write decisions, each with its reward, to an empty store, and return the number of bytes per decision."""
     rng = Random(0)
     log = EventLog(location.folder, location.url)
