@@ -189,7 +189,8 @@ def _draw_items(seed: int, counts: tuple[int, ...], n_arms: int, catalogue: Any)
     if catalogue is not None:
         n_items = check_catalogue(catalogue, n_arms)
         if n_items > combinations:
-            raise ParameterError("catalogue", f" must be at most {combinations}, the number of items, not {n_items}")
+            limit = f"{combinations}, the number of combinations of categories"
+            raise ParameterError("catalogue", f" must be at most {limit}, not {n_items}")
         rng = np.random.default_rng([seed, _CATALOGUE])
         items = np.sort(rng.choice(combinations, size=n_items, replace=False))
     return np.stack(np.unravel_index(items, counts), axis=1)

@@ -83,7 +83,7 @@ class ClusterSummary(ResponseModel):
         str | None,
         Meta(
             description="User around whom the cluster is built; null if the cluster has no seed. For policies without "
-            "seeds (CLUB, SCLUB), `GET /v1/clusters` gives the first member instead."
+            "seeds (all built-in policies except LOCB and ELOC), `GET /v1/clusters` gives the first member instead."
         ),
     ]
     size: Annotated[int | None, Meta(description="Number of users; null if the policy does not report it.")]

@@ -57,7 +57,7 @@ class ClusterDetail(ResponseModel):
         str,
         Meta(
             description="User after whom the cluster is named: its seed, or its first member if the policy has no "
-            "seeds (CLUB, SCLUB)."
+            "seeds (all built-in policies except LOCB and ELOC)."
         ),
     ]
     size: Annotated[int, Meta(description="Number of members.")]
