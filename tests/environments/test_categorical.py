@@ -147,7 +147,7 @@ def test_every_policy_runs(policy: str) -> None:
         ({"categories": ()}, r"categories must have at least one number of categories, not \(\)"),
         ({"categories": (10, 2.5)}, "categories must be an integer, not 2.5"),
         ({"categories": (100, 101)}, "categories must have at most 10,000 combinations, not 10,100"),
-        ({"n_arms": 11}, "n_arms must be at most 10, the number of items, not 11"),
+        ({"n_arms": 11}, "n_arms must be at most 10, the number of combinations of categories, not 11"),
         ({"catalogue": 9}, "catalogue must be at least n_arms = 10, not 9"),
         ({"catalogue": 11}, "catalogue must be at most 10, the number of combinations of categories, not 11"),
         ({"hash_dim": 0}, "hash_dim must be at least 1, not 0"),

@@ -47,12 +47,12 @@ def groups(
     gamma: Annotated[
         float | None,
         typer.Option(
-            help="Intended largest distance between two users of a group. **locb** requires it.",
-            show_default="chosen with held-out users",
+            help="eloc, locb: intended largest distance between two users of a group. **locb** requires it.",
+            show_default="with eloc, chosen with held-out users",
             rich_help_panel=SIZE,
         ),
     ] = None,
-    max_groups: Annotated[int, typer.Option(help="Largest number of groups.", rich_help_panel=SIZE)] = 50,
+    max_groups: Annotated[int, typer.Option(help="eloc, locb: largest number of groups.", rich_help_panel=SIZE)] = 50,
     min_probability: Annotated[
         float,
         typer.Option(help="eloc: smallest probability with which a user is in a group.", rich_help_panel=SIZE),

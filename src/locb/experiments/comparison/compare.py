@@ -72,8 +72,8 @@ def compare(
         Number of seed users of LOCB and ELOC. The default is 30, or one per user if there are fewer users. ``n_seeds``
         and ``gamma`` do not apply to objects and factories.
     gamma : float, default 0.2
-        Intended maximum distance between two users of a cluster of LOCB. It is also the limit for the true clusters of
-        a data set, see :meth:`locb.Interactions.true_clusters`.
+        Intended maximum distance between two users of a cluster of LOCB, and the parameter ``gamma`` of CAB. It is also
+        the limit for the true clusters of a data set, see :meth:`locb.Interactions.true_clusters`.
     reward_range : (float, float), optional
         Lowest and highest reward, a parameter of all policies. The results are in the units of the environment.
     seed : int, default 0

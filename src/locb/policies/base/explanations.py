@@ -24,6 +24,7 @@ class Estimate(NamedTuple):
         Number of rounds in which the user was served.
     deviation : (d,) floats or None
         Standard deviation of each entry of θ̂, for rewards in [0, 1] or in ``reward_range``; None if it is not known.
+        For ELOC and MixedEffects: that of the posterior.
     """
 
     theta: Floats
