@@ -22,7 +22,8 @@ const SURE_COLUMNS = [
 ];
 const FINAL_COLUMNS = [
   { name: "state", title: "State", sort: false, show: (row) => stateBadge(row.returned),
-    hint: "A final group loses no members. A forming group can still change. Only groups of LOCB become final." },
+    hint: "A final group loses no members. A forming group can still change. Of the built-in policies, only LOCB "
+      + "has final groups." },
   { name: "progress", title: "Progress", direction: "descending",
     show: (row) => bar(row.progress, `Progress of the group of ${row.seed}`),
     hint: "How close a group of LOCB is to being final." },
