@@ -83,7 +83,9 @@ def test_invalid_arguments() -> None:
     with pytest.raises(ValueError, match=r"rounds must be an integer of at least 0, not 1000\.0"):
         locb.simulate(policy, env, rounds=1e3)
     for checkpoints in ([0], [5, 5], [7, 3], [11]):
-        with pytest.raises(ValueError, match="checkpoints must be strictly ascending integers from 1 to 10, not"):
+        with pytest.raises(
+            ValueError, match="checkpoints must be strictly ascending integers from 1 to 10, the number of rounds, not"
+        ):
             locb.simulate(policy, env, rounds=10, checkpoints=checkpoints)
     with pytest.raises(ValueError, match=r"policy must be a locb\.Policy, not <class"):
         locb.simulate(locb.LOCB, env, rounds=10)

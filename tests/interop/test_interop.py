@@ -57,7 +57,7 @@ def test_environment_from_coba_has_its_interactions(env: locb.Synthetic) -> None
     assert rewards == pytest.approx(run.rewards.tolist(), abs=1e-5)  # coba rounds its results to five digits
     with pytest.raises(ValueError, match="dim is required, because contexts have features"):
         locb.interop.from_coba(synthetic)
-    with pytest.raises(ValueError, match="count must be from 0 to 200, the recorded rounds, not 201"):
+    with pytest.raises(ValueError, match="count must be from 0 to 200, the number of recorded rounds, not 201"):
         converted.rounds(201)
 
 

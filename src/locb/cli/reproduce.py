@@ -16,8 +16,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             help="What to reproduce: **users** (map of users), **accuracy** (Tables 1 and 2), **rounds** (accuracy by "
-            "round), **regret** (regret of all policies), **seeds** (Table 3: accuracy by the number of seed users), "
-            "**regret-by-seeds**, **gamma** (Table 4: accuracy by gamma), **regret-by-gamma** or **all**.",
+            "round), **regret** (regret of the policies of the paper), **seeds** (Table 3: accuracy by the number of "
+            "seed users), **regret-by-seeds**, **gamma** (Table 4: accuracy by gamma), **regret-by-gamma** or **all**.",
             show_default="all",
         ),
     ] = None,

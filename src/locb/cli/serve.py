@@ -28,8 +28,8 @@ _POLICY_OPTIONS = {
     "reward_range": (
         str | None,
         (
-            "Lowest and highest reward, as low,high. Set it unless rewards are between about 0 and 1. ELOC needs it "
-            "only with screen=theory."
+            "Lowest and highest reward, as low,high. Set it unless rewards are about 0 to 1. ELOC needs it only with "
+            "screen=theory and for certificates."
         ),
         None,
     ),

@@ -44,14 +44,14 @@ def verify(
     """Check the theorems of the LOCB paper and of the safety screen by experiment, in synthetic environments.
 
     - **Coverage**: does the error of every estimate stay within the confidence radius, for each of the four radii?
-    - **Theorem 1**: are all final clusters true clusters? How many rounds does the rule `stop="certificate"` save?
+    - **Theorem 1**: are any two users of a final cluster less than gamma apart? How many rounds does each rule need?
     - **Theorem 2**: how many rounds pass until all clusters are final, compared with the bound of the theorem?
     - **Theorem 3**: how does regret grow with rounds and seed users, compared with the bound of the theorem?
-    - **Safety screen**: does the regret of `ELOC(screen="theory")` stay below its bound? How many choices are replaced?
+    - **Safety screen**: is the regret of ELOC (`screen="theory"`) and LOCB (`safe=True`, large alpha) below its bound?
 
-    A cluster is final when it does not change any more. The command prints a verdict for each claim and writes the same
-    files as `locb reproduce` to the folder --output. The exit code is 1 if a guarantee of locb itself fails. Without
-    --quick, the command takes about 20 minutes on two cores. Repeat the command to continue after Ctrl-C.
+    A cluster of LOCB is final when it does not change any more. The command prints a verdict for each claim and writes
+    the same files as `locb reproduce` to the folder --output. The exit code is 1 if a guarantee of locb itself fails.
+    Without --quick, the command takes about 20 minutes on two cores. Repeat the command to continue after Ctrl-C.
 
     Examples:
     - `locb verify --quick`

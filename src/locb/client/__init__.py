@@ -60,8 +60,8 @@ class Client(BaseClient):
     timeout : float, default 10.0
         Seconds to connect, and to wait for the next bytes of the response, in one attempt.
     retries : int, default 5
-        Maximum number of attempts after the first. The pause before an attempt doubles each time and is at least as
-        long as the header ``Retry-After`` of the response.
+        Maximum number of attempts after the first. The pause before an attempt is random. Its upper limit doubles each
+        time, from 0.1 to 5 seconds. The pause is at least as long as the header ``Retry-After`` of the response.
     total : float, default 60.0
         Seconds from the start of a request after which no further attempt starts.
     **options
@@ -135,7 +135,10 @@ class Client(BaseClient):
 
 
 class AsyncClient(BaseClient):
-    """Asynchronous client of a service. Arguments and methods are those of ``Client``; the methods are coroutines."""
+    """Asynchronous client of a service.
+
+    Arguments and methods are those of ``Client``, but the methods are coroutines, and ``aclose`` replaces ``close``.
+    """
 
     def _connect(self, **options: Any) -> None:
         self._http = httpx.AsyncClient(**options)

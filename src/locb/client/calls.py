@@ -225,7 +225,8 @@ def groups(
     offset : int, default 0
         Number of clusters before the page.
     search : str, optional
-        Text that the id of the seed must contain, not case-sensitive; by default all clusters.
+        Text that the id of the seed user (of the first member, if the policy has no seed users) must contain, not
+        case-sensitive; by default all clusters.
     """
     query = _query(sort=sort, limit=int(limit), offset=int(offset), search=search)
     response: Response = yield from client.request_json("GET", f"/v1/groups{query}")

@@ -47,8 +47,8 @@ class CompileNotice(event.Listener):
     def _show(self, name: str, cache_path: str) -> None:
         self._is_done = True
         _log.warning(
-            "Compiling %s, which can take one or two minutes. The compiled code is cached in %s until locb, Numba or "
-            "Python is upgraded. Set LOCB_QUIET=1 to hide this message.",
+            "Compiling %s, which can take a minute. The compiled code is cached in %s until locb, Numba or Python "
+            "is upgraded. Set LOCB_QUIET=1 to hide this message.",
             name,
             cache_path,
         )

@@ -183,13 +183,14 @@ def _draw_preferences(
 def _draw_items(seed: int, counts: tuple[int, ...], n_arms: int, catalogue: Any) -> Ints:
     """Return the categories of the items, (n_items, features): all combinations, or the random items of a catalogue."""
     combinations = math.prod(counts)
+    limit = f"{combinations}, the number of combinations of categories"
     if n_arms > combinations:
-        raise ParameterError("n_arms", f" must be at most {combinations}, the number of items, not {n_arms}")
+        raise ParameterError("n_arms", f" must be at most {limit}, not {n_arms}")
     items = np.arange(combinations)
     if catalogue is not None:
         n_items = check_catalogue(catalogue, n_arms)
         if n_items > combinations:
-            raise ParameterError("catalogue", f" must be at most {combinations}, the number of items, not {n_items}")
+            raise ParameterError("catalogue", f" must be at most {limit}, not {n_items}")
         rng = np.random.default_rng([seed, _CATALOGUE])
         items = np.sort(rng.choice(combinations, size=n_items, replace=False))
     return np.stack(np.unravel_index(items, counts), axis=1)

@@ -56,6 +56,7 @@ class RecordedRounds(Environment):
         """Yield the first ``count`` rounds in blocks. Raise a ValueError if there are fewer."""
         del seed
         if not 0 <= count <= len(self.recorded):
-            raise ParameterError("count", f" must be from 0 to {len(self.recorded)}, the recorded rounds, not {count}")
+            limit = f"{len(self.recorded)}, the number of recorded rounds"
+            raise ParameterError("count", f" must be from 0 to {limit}, not {count}")
         for start in range(0, count, BLOCK):
             yield self.recorded.slice(start, min(start + BLOCK, count))

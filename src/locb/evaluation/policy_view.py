@@ -31,7 +31,7 @@ class PolicyView:
     theta : (u, d) floats
         Estimate of the preferences of each user; NaN for a policy without estimates.
     radii : (u,) floats
-        Radius of the confidence region of each estimate; NaN for a policy without estimates.
+        Confidence radius of each estimate (ELOC, MixedEffects: its expected error); NaN for a policy without estimates.
     served : (u,) ints
         Number of rounds of each user.
     clusters : list of Cluster

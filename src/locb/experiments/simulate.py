@@ -110,6 +110,7 @@ def _check_arguments(policy: Policy, env: Environment, rounds: int, checkpoints:
     if not isinstance(rounds, int | np.integer) or rounds < 0:
         raise ParameterError("rounds", f" must be an integer of at least 0, not {rounds!r}")
     if any(not low < high <= rounds for low, high in zip([0, *checkpoints], checkpoints, strict=False)):
+        limit = f"{rounds}, the number of rounds"
         raise ParameterError(
-            "checkpoints", f" must be strictly ascending integers from 1 to {rounds}, not {list(checkpoints)}"
+            "checkpoints", f" must be strictly ascending integers from 1 to {limit}, not {list(checkpoints)}"
         )

@@ -61,7 +61,7 @@ class Weights:
     mean : Interval
         Mean weight, which must be near 1.
     unsupported : float
-        Share of the choices of the policy that are arms which the log never chose.
+        Share of the choices of the policy that are arms which are never chosen in the log.
     """
 
     decisions: int

@@ -205,7 +205,8 @@ Safe = Annotated[
 Ties = Annotated[
     str,
     Parameter(
-        "Which of the arms within 1e-9 of the highest score to choose: the first, or a random one.",
+        "Which of the arms within 1e-9 of the highest score to choose: the first, or a random one. A service accepts "
+        "only the value first.",
         choices=tuple(TIE_RULES),
     ),
 ]

@@ -77,7 +77,10 @@ class ServiceConfig:
         environment="LOCB_STORE",
     )
     policy: str | None = _key(
-        None, "Name of a policy (see below), or file.py:Class for a custom policy. Default: eloc.", POLICY
+        None,
+        "Name of a policy (see below), or file.py:Class for a custom policy. Policies that choose at random, such as "
+        "lints-ind, are not accepted. Default: eloc.",
+        POLICY,
     )
     dim: int | None = _key(
         None,

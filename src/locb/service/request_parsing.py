@@ -168,7 +168,8 @@ def _to_vector(features: Features, dim: int, a: int) -> list[float]:
         except ValueError as error:
             raise invalid(str(error), f"arms[{a}].features") from None
     if len(features) != dim:
-        raise invalid(f"features must be {dim} numbers, not {len(features)}", f"arms[{a}].features")
+        detail = f"features must be {dim} numbers, the dim of the service, not {len(features)}"
+        raise invalid(detail, f"arms[{a}].features")
     return features
 
 

@@ -11,7 +11,10 @@ MAX_BATCH = 1000  # requests or rewards in one batch
 MAX_ARM_NAMES = 5000  # named features of one arm
 MAX_ID_LENGTH = 256  # characters
 MAX_REWARD = 1e6  # absolute value
-FINAL = "Whether the cluster is final: it loses no members, and accepts only users who arrive later."
+FINAL = (
+    "Whether the cluster is final: it loses no members, and accepts only users who arrive later. Of the built-in "
+    "policies, only LOCB has final clusters."
+)
 Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 Features = list[float] | dict[str, float | str | bool]
 
@@ -77,16 +80,23 @@ class RankedArm(ResponseModel):
 
 
 class ClusterSummary(ResponseModel):
-    """Cluster of users with similar preferences."""
+    """Cluster: set of users whom the policy treats as similar."""
 
     seed: Annotated[
         str | None,
         Meta(
-            description="User around whom the cluster is built; null if the cluster has no seed. For policies without "
-            "seeds (CLUB, SCLUB), `GET /v1/clusters` gives the first member instead."
+            description="User around whom the cluster is built; null if the cluster has no seed, such as the cluster "
+            '"everyone" of ELOC. For policies without seeds (all built-in policies except LOCB and ELOC), '
+            "`GET /v1/clusters` gives the first member instead."
         ),
     ]
-    size: Annotated[int | None, Meta(description="Number of users; null if the policy does not report it.")]
+    size: Annotated[
+        int | None,
+        Meta(
+            description="Number of users; null if the policy does not report it. ELOC reports it only in "
+            "`GET /v1/clusters`."
+        ),
+    ]
     returned: Annotated[bool, Meta(description=FINAL)]
 
 
@@ -120,7 +130,7 @@ class Explanation(ResponseModel):
         float,
         Meta(
             description="Contribution of the constant that the service adds to named features (0 for an array), plus "
-            "the lower limit of reward_range, if the store has one."
+            "the lower limit of reward_range, if the store has one, and, for ELOC, the location of the rewards."
         ),
     ]
     bonus: Annotated[float, Meta(description="Exploration bonus for the uncertainty of the estimate.")]

@@ -235,10 +235,10 @@ def compare(
     **regret.png**, **run.json** (settings, versions and all numbers) and, if a policy finds clusters, **users.png** to
     the folder --output.
 
-    With --scenarios, every policy runs with its default parameters in several named environments. Development
-    scenarios were used to tune the policies; evaluation scenarios were not. The table and the heat map show the regret
-    relative to the best baseline of each scenario. Each scenario has its own random seeds, and --seed N skips the first
-    N of them.
+    With --scenarios, every policy runs in several named environments, with several values of alpha and of its
+    threshold, such as gamma of LOCB; its other parameters have their defaults. Development scenarios were used to set
+    the constants of policies; evaluation scenarios were not. The table and the heat map show the regret relative to the
+    best baseline of each scenario. Each scenario has its own random seeds, and --seed N skips the first N of them.
 
     After Ctrl-C, finished runs are kept, and a message shows the command that continues.
 

@@ -88,10 +88,11 @@ def evaluate(
     was chosen (*propensity*). Columns with usual names are detected, and the command prints the columns that it uses.
     Without propensities, there is no verdict, because the rewards of other choices cannot be estimated reliably.
 
-    Fixed policies are evaluated with four estimators: doubly robust, inverse propensity score (IPS), self-normalized
-    IPS (SNIPS) and direct method. Learning policies start without knowledge and learn from the decisions in which they
-    choose the logged arm (replay). Intervals are 95% confidence intervals, from a bootstrap of users. The verdict on a
-    policy is *better*, *worse* or *undecided*. If more decisions would help, the command estimates how many.
+    Fixed policies are evaluated with several estimators: doubly robust, inverse propensity score (IPS), self-normalized
+    IPS (SNIPS), direct method and, if all arms were equally probable, replay. Without propensities, only the direct
+    method is used. Learning policies start without knowledge and learn from the decisions in which they choose the
+    logged arm (replay). Intervals are 95% confidence intervals, from a bootstrap of users. The verdict on a policy is
+    *better*, *worse* or *undecided*. If more decisions would help, the command estimates how many.
 
     Examples:
     - `locb evaluate decisions.csv --policy eloc --policy linucb-one`

@@ -47,12 +47,12 @@ def groups(
     gamma: Annotated[
         float | None,
         typer.Option(
-            help="Intended largest distance between two users of a group. **locb** requires it.",
-            show_default="chosen with held-out users",
+            help="eloc, locb: intended largest distance between two users of a group. **locb** requires it.",
+            show_default="with eloc, chosen with held-out users",
             rich_help_panel=SIZE,
         ),
     ] = None,
-    max_groups: Annotated[int, typer.Option(help="Largest number of groups.", rich_help_panel=SIZE)] = 50,
+    max_groups: Annotated[int, typer.Option(help="eloc, locb: largest number of groups.", rich_help_panel=SIZE)] = 50,
     min_probability: Annotated[
         float,
         typer.Option(help="eloc: smallest probability with which a user is in a group.", rich_help_panel=SIZE),
@@ -105,16 +105,16 @@ def groups(
         "runs/groups"
     ),
 ) -> None:
-    """Find groups of users with similar preferences in a log, with membership probabilities.
+    """Find groups of users with similar preferences in a log, by default with membership probabilities.
 
     The log has one row per decision: the *user*, the *reward*, and either the *arm* or columns with *features* of what
     the user was shown. Rows are read in batches, so the log may be larger than the memory. Rows are read once, or
     twice if features are arms or text: the first pass collects the values of these columns. Columns with usual names
     are detected, and the command prints the columns that it uses.
 
-    Each user gets a group with a probability, or "no group fits", or "not enough data to tell". For each group, the
-    command reports what its members like, a certificate (an upper bound on the distance between any two members), and
-    its stability (mean similarity with the best-fitting group in bootstrap samples).
+    Each user gets a group (with the method eloc, with its probability), or "no group fits", or "not enough data to
+    tell". For each group, the command reports what its members like, a certificate (an upper bound on the distance
+    between any two members), and its stability (mean similarity with the best-fitting group in bootstrap samples).
 
     Examples:
     - `locb groups ratings.csv --user customer --chosen product --reward stars`

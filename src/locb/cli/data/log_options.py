@@ -39,7 +39,8 @@ Reward = Annotated[str | None, column("Column of the reward: any number, such as
 Arms = Annotated[
     str | None,
     column(
-        "Column of the offered arms, as JSON or separated by |. Without this column: all arms that are ever chosen."
+        "Column of the offered arms, as JSON or separated by |. Without this column: all arms that were ever chosen in "
+        "the log."
     ),
 ]
 Propensity = Annotated[

@@ -49,10 +49,10 @@ def compare(
         object is used in every repeat. By default, the environment that ``environment`` describes. If the first
         argument consists of policies, it is used as ``policies``.
     policies : optional
-        Names in ``locb.POLICIES``, ``file.py:Class``, and objects, subclasses or factories of :class:`locb.Policy`. Of
+        Names in ``locb.POLICIES``, ``file.py:Class``, and objects, subclasses or factories of :class:`locb.Policy`. For
         an object, each run uses an untrained copy with its own random seed. A factory is called with the keyword
-        arguments ``n_users``, ``dim``, and those of ``seed`` and the grid that it has. The default is the five policies
-        of the paper ("locb", "linucb-one", "linucb-ind", "club" and "sclub") and "eloc".
+        arguments ``n_users`` and ``dim``, and with ``seed`` and the parameters of the grid if it accepts them. The
+        default is the five policies of the paper ("locb", "linucb-one", "linucb-ind", "club" and "sclub") and "eloc".
     grid : dict, optional
         Values of parameters, such as ``{"alpha": [0.1, 1], "locb": {"gamma": [0.1, 0.2]}}``. Each policy runs with all
         combinations of the values of those parameters that it has. Values under the name of a policy apply only to this
@@ -72,8 +72,8 @@ def compare(
         Number of seed users of LOCB and ELOC. The default is 30, or one per user if there are fewer users. ``n_seeds``
         and ``gamma`` do not apply to objects and factories.
     gamma : float, default 0.2
-        Intended maximum distance between two users of a cluster of LOCB. It is also the limit for the true clusters of
-        a data set, see :meth:`locb.Interactions.true_clusters`.
+        Intended maximum distance between two users of a cluster of LOCB, and the parameter ``gamma`` of CAB. It is also
+        the limit for the true clusters of a data set, see :meth:`locb.Interactions.true_clusters`.
     reward_range : (float, float), optional
         Lowest and highest reward, a parameter of all policies. The results are in the units of the environment.
     seed : int, default 0

@@ -118,7 +118,7 @@ def assign_by_evidence(mixture: Mixture, sums: UserSums, population: Population,
 
 
 def _symmetric_positions(dim: int) -> Ints:
-    """Return the column of each entry of a packed symmetric matrix in a row (v, M): (D, D)."""
+    """Return (D, D): the column of M_ij in a row that has D numbers and then a packed symmetric matrix M."""
     positions = np.empty((dim, dim), np.int64)
     upper = np.triu_indices(dim)
     positions[upper] = np.arange(len(upper[0])) + dim

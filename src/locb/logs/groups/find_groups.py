@@ -116,9 +116,10 @@ def find_groups(
         with the ``ellipsoid`` radius; with a probability of at least 1 − delta, the distance between any two members of
         a group is at most ``gamma``. "off-club": connected components of users whose confidence regions overlap.
     gamma : float, optional
-        Intended largest distance between two users of a group. By default, "eloc" chooses it; "locb" requires it.
+        "eloc", "locb": intended largest distance between two users of a group. By default, "eloc" chooses it; "locb"
+        requires it.
     max_groups : int, default 50
-        Largest number of groups; for "eloc", also the number of seed users.
+        "eloc", "locb": largest number of groups; for "eloc", also the number of seed users.
     min_probability : float, default 0.5
         "eloc": smallest probability with which a user belongs to a group.
     alpha : float, default 1.0

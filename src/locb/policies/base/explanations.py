@@ -19,11 +19,12 @@ class Estimate(NamedTuple):
     theta : (d,) floats
         The estimated parameter vector θ̂.
     radius : float
-        Radius of the confidence region around θ̂ that the policy uses.
+        Confidence radius of θ̂. For ELOC and MixedEffects: expected error of θ̂ (root mean square) under the model.
     served : int
         Number of rounds in which the user was served.
     deviation : (d,) floats or None
         Standard deviation of each entry of θ̂, for rewards in [0, 1] or in ``reward_range``; None if it is not known.
+        For ELOC and MixedEffects: that of the posterior.
     """
 
     theta: Floats
@@ -42,8 +43,8 @@ class EvidenceSource(NamedTuple):
     ----------
     kind : str
         "user" (the user alone), "cluster" (LOCB, SCLUB, DynUCB), "component" (a connected component of CLUB's graph),
-        "neighbourhood" (ELOC, CAB, RCLUMB), "everyone" (all users together), "population" (a distribution of users), or
-        "other" (all neighbourhoods of ELOC with a weight below 0.05 each).
+        "neighbourhood" (ELOC, CAB, RCLUMB), "everyone" (all users together), "population" (prior distribution of the
+        preferences of all users), or "other" (all neighbourhoods of ELOC with a weight below 0.05 each).
     seed : int or None
         The seed user of a cluster or neighbourhood; None if there is none.
     weight : float

@@ -70,7 +70,7 @@ class InspectablePolicy(CertificateMixin, Policy):
 
     @property
     def radii(self) -> Floats:
-        """Radius of the confidence region around the estimate of each user, (n,)."""
+        """Confidence radius of the estimate of each user, (n,). ELOC, MixedEffects: expected error of the estimate."""
         return self._reward_scale.unmap_difference(self._user_radii(np.arange(self._n_users)))
 
     def _user_radii(self, users: Ints) -> Floats:

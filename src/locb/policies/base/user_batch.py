@@ -185,7 +185,7 @@ class UserBatch(NamedTuple):
     theta : (u, d) floats
         Estimates; NaN for a policy without estimates.
     radii : (u,) floats
-        Radius of the confidence region of each estimate; NaN for a policy without estimates.
+        Confidence radius of each estimate (ELOC, MixedEffects: its expected error); NaN for a policy without estimates.
     served : (u,) ints
         Number of rounds per user.
     groups : BatchMembership

@@ -10,7 +10,7 @@ from locb.report.charts.chart_theme import FOREGROUND, NEUTRAL, PALETTE
 from locb.report.charts.report_maps import SHAPES
 
 MAX_COLOURED_GROUPS = 7  # groups with a colour and shape of their own
-DECISION_KINDS = ["using a group", "user only", "unknown"]
+DECISION_KINDS = ["using a group", "without a group", "unknown"]
 _DATE, _TIME_OF_DAY = "%-d %b", "%H:%M"
 _TIME_FORMATS = {
     "hours": _TIME_OF_DAY,

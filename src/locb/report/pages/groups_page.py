@@ -43,8 +43,8 @@ GAMMA_NOTE = (
     "of the rewards. The dashed line is the gamma that was used: the largest one within one standard error of the best."
 )
 MAP_NOTE = (
-    "Estimated preferences, first two principal components. Users with more rows are drawn first, at most "
-    f"{MAP_USERS:,} users."
+    "Estimated preferences, first two principal components. The map shows the "
+    f"{MAP_USERS:,} users with the most rows, or all users if there are fewer."
 )
 
 

@@ -173,7 +173,7 @@ def _format_outcome(decision: Mapping[str, Any]) -> str:
     reward = format_number(decision["reward"], "g")
     return {
         "default": f"no reward received, default {reward}",
-        "corrected": f"reward {reward}, received after the default",
+        "corrected": f"reward {reward} (corrected)",
     }.get(decision["reward_status"], f"reward {reward}")
 
 

@@ -158,8 +158,8 @@ ROUTES = (
                     "`seed` in ascending order, all other columns in descending order."},
            "limit": _integer(MAX_LIMIT, 50, "Maximum number of clusters on the page."),
            "offset": _integer(dashboard.MAX_OFFSET, 0, "Number of clusters before the page."),
-           "search": _text("Text that the id of the seed must contain, in upper or lower case. By default all "
-                           "clusters.")}),
+           "search": _text("Text that the id of the seed (of the first member, if the policy has no seeds) must "
+                           "contain, in upper or lower case. By default all clusters.")}),
     # Operation
     Route("GET", "/v1/export", handlers.export, "Export all decisions and rewards as Parquet", "read",
           None, handlers.PARQUET, (503,), ends_with_client=True),

@@ -19,9 +19,13 @@ SAME_AS = (
 
 CERTIFICATE = (
     "Upper bound on the distance between the preferences of any two members, in units of rewards, valid with a "
-    "probability of at least 1 − delta. delta is 0.1, unless the parameter delta of LOCB or ELOC is set."
+    "probability of at least 1 − delta. delta is 0.1, unless the parameter delta of LOCB or ELOC is set. The bound "
+    "assumes preferences of norm at most 1 and a valid scale of the noise."
 )
-NAMED_AFTER = 'User after whom the cluster is named; null for "everyone" of ELOC.'
+NAMED_AFTER = (
+    "User after whom the cluster is named: its seed (LOCB, ELOC), or its first member (other built-in policies); null "
+    'for "everyone" of ELOC.'
+)
 
 
 class UserCluster(ClusterSummary):
@@ -57,7 +61,7 @@ class ClusterDetail(ResponseModel):
         str,
         Meta(
             description="User after whom the cluster is named: its seed, or its first member if the policy has no "
-            "seeds (CLUB, SCLUB)."
+            "seeds (all built-in policies except LOCB and ELOC)."
         ),
     ]
     size: Annotated[int, Meta(description="Number of members.")]
@@ -81,7 +85,8 @@ class ClusterDetail(ResponseModel):
         bool,
         Meta(
             description="Whether the certificate was computed over all pairs of members. For clusters of more than "
-            "2,000 members, it is computed from the distances to the mean estimate, which gives a larger bound."
+            "2,000 members, it is computed from the distances to the mean estimate, which gives a larger bound. False "
+            "if `certificate` is null."
         ),
     ]
 
@@ -101,7 +106,7 @@ class ClusterRow(ResponseModel):
     returned: Annotated[bool, Meta(description=FINAL)]
     progress: Annotated[
         float | None,
-        Meta(description="Progress towards becoming final, from 0 to 1; null if the policy does not report it."),
+        Meta(description="Progress towards becoming final, from 0 to 1 (LOCB); null if the policy does not report it."),
     ]
     certificate: Annotated[
         float | None,

@@ -85,7 +85,7 @@ class Status(ResponseModel):
         float | None,
         Meta(
             description="Share of the decisions of the last hour whose estimate used rewards of a cluster of more than "
-            "one user; null if unknown."
+            'one user, not counting "everyone" and "population"; null if unknown.'
         ),
     ]
     clusters: ClusterCounts
@@ -123,8 +123,9 @@ class HistoryPoint(ResponseModel):
     cluster_based: Annotated[
         int | None,
         Meta(
-            description="Number of decisions whose estimate used rewards of a cluster of more than one user; null if "
-            "unknown. Of the decisions before a restart, it is known for at most 5,000, none older than one hour."
+            description="Number of decisions whose estimate used rewards of a cluster of more than one user, not "
+            'counting "everyone" and "population"; null if unknown. Of the decisions before a restart, it is known for '
+            "at most 5,000, none older than one hour."
         ),
     ]
     rewards: Annotated[int, Meta(description="Number of rewards.")]
@@ -233,12 +234,16 @@ class UserDetail(ResponseModel):
         list[float] | None,
         Meta(
             description="Estimated preferences, one entry per feature. The estimated reward of features x is the sum "
-            "of theta_j x_j, plus the lower limit of reward_range, if the store has one. Null if the policy does not "
-            "estimate preferences."
+            "of theta_j x_j, plus the lower limit of reward_range, if the store has one, and, for ELOC, the location "
+            "of the rewards. Null if the policy does not estimate preferences."
         ),
     ]
     radius: Annotated[
-        float | None, Meta(description="Radius of the confidence region around theta; null if the policy has none.")
+        float | None,
+        Meta(
+            description="Confidence radius of theta; for ELOC and MixedEffects, expected error of theta. Null if the "
+            "policy has none."
+        ),
     ]
     clusters: Annotated[list[UserCluster], Meta(description="Clusters that contain the user.")]
     no_cluster_probability: Annotated[
@@ -252,9 +257,10 @@ class UserDetail(ResponseModel):
         list[tuple[float, float]] | None,
         Meta(
             description="95% interval of each entry of theta: theta_j ± 1.96 · ½ · √(A⁻¹)_jj. A is the identity plus "
-            "the sum of x xᵀ over the user's rewarded decisions with features x. ½ is the largest standard deviation "
-            "of a reward in [0, 1]; with reward_range it is multiplied by high − low. ELOC: posterior interval. Null "
-            "if the policy does not report intervals."
+            "the sum of x xᵀ over the rewards from which theta was learned, where x is the feature vector of the "
+            "rewarded arm. Hybrid LinUCB uses the matrix S_u of its score instead of A⁻¹. ½ is the largest standard "
+            "deviation of a reward in [0, 1]; with reward_range it is multiplied by high − low. ELOC, MixedEffects: "
+            "posterior interval. Null if the policy does not report intervals."
         ),
     ]
     rewards: Annotated[int, Meta(description="Number of rewards of this user in the log, including default rewards.")]
@@ -273,7 +279,12 @@ class SimilarUser(ResponseModel):
 
     user: str
     distance: Annotated[float, Meta(description="Euclidean distance between the estimates of the two users.")]
-    radius: Annotated[float, Meta(description="Radius of the confidence region around the estimate of this user.")]
+    radius: Annotated[
+        float,
+        Meta(
+            description="Confidence radius of the estimate of this user; for ELOC and MixedEffects, its expected error."
+        ),
+    ]
 
 
 class SimilarUsers(ResponseModel):
@@ -289,7 +300,7 @@ class UserDecision(ResponseModel):
     decision_id: str
     time: Time
     arm: str
-    reward: Annotated[float | None, Meta(description="Learned reward; null while the reward is pending.")]
+    reward: Annotated[float | None, Meta(description="Reward in the log; null while the reward is pending.")]
     reward_status: Annotated[
         str,
         Meta(

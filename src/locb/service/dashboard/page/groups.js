@@ -9,22 +9,24 @@ const { byId, create, createTable, formatCount, formatNumber, formatPercent, set
 const PAGE_SIZE = 25;
 const FIRST_COLUMNS = [
   { name: "seed", title: "Seed", direction: "ascending", show: showSeed,
-    hint: "The user around whom the group is built." },
+    hint: "The user around whom the group is built. For policies other than LOCB and ELOC: the first user of the "
+      + "group." },
   { name: "size", title: "Users", number: true, direction: "descending", show: (row) => formatCount(row.size),
     hint: "Number of users in the group. With ELOC: number of users who may belong to the group." },
 ];
 // Columns of policies with membership probabilities, and of all other policies.
 const SURE_COLUMNS = [
   { name: "sure", title: "Sure members", direction: "descending",
-    show: (row) => bar(row.sure_share, `Sure members of the group with seed ${row.seed}`),
+    show: (row) => bar(row.sure_share, `Sure members of the group of ${row.seed}`),
     hint: "Share of the users in the group who belong to it with a probability of at least 90%." },
 ];
 const FINAL_COLUMNS = [
   { name: "state", title: "State", sort: false, show: (row) => stateBadge(row.returned),
-    hint: "A final group loses no members. A forming group can still change." },
+    hint: "A final group loses no members. A forming group can still change. Of the built-in policies, only LOCB "
+      + "has final groups." },
   { name: "progress", title: "Progress", direction: "descending",
-    show: (row) => bar(row.progress, `Progress of the group with seed ${row.seed}`),
-    hint: "How close the group is to being final." },
+    show: (row) => bar(row.progress, `Progress of the group of ${row.seed}`),
+    hint: "How close a group of LOCB is to being final." },
   { name: "certificate", title: "Certificate", number: true, sort: false, show: formatCertificate,
     hint: "Upper bound on the distance between the preferences of any two members, valid with a probability of at "
       + "least 1 − delta." },
@@ -150,7 +152,7 @@ export class GroupsPanel {
     byId("overlap").hidden = seeds.length < 2;
     if (seeds.length < 2) return;
     const names = seeds.map(groupName);
-    const named = (name) => (name === groupName(null) ? `“${name}”` : `with seed “${name}”`);
+    const named = (name) => (name === groupName(null) ? `“${name}”` : `of “${name}”`);
     const rows = names.flatMap((row, i) => names.map((column, j) =>
       ({ row, column, row_order: i, column_order: j, share: shares[i][j] })));
     const pairs = rows.filter(({ row_order: i, column_order: j }) => i !== j);

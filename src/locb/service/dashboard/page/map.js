@@ -139,8 +139,8 @@ export class MapPanel {
     const none = this.rows.filter((row) => row.group === "none").length;
     return "Each mark is a user. Colour and shape: the smallest group in the legend that contains the user. Size: "
       + `number of rewards. Ring: the user is in several groups. Users with a ring: ${formatCount(several)}. Users in `
-      + `no group: ${formatCount(none)}. Legend: seed of each group, and in parentheses the number of users drawn in `
-      + "its colour and the number of its members. Click a user to open the panel “User”, or click a "
-      + "group in the legend to highlight the group.";
+      + `no group: ${formatCount(none)}. Legend: seed of each group (its first user, if it has no seed), and in `
+      + "parentheses the number of users drawn in its colour and the number of its members. Click a user to open the "
+      + "panel “User”, or click a group in the legend to highlight the group.";
   }
 }

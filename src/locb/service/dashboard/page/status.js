@@ -10,7 +10,7 @@ const STORES = { sqlite: "SQLite", postgresql: "PostgreSQL" };
 const DAY = 86400; // seconds
 const MIN_STEPS = 12; // minimum number of time steps in the range of a chart
 const MAX_DOTS = 60; // if a chart has more points, only isolated points are drawn as dots
-const KINDS = ["using a group", "user only", "unknown"]; // DECISION_KINDS of dashboard_charts.py
+const KINDS = ["using a group", "without a group", "unknown"]; // DECISION_KINDS of dashboard_charts.py
 
 export class StatusPanel {
   constructor() {

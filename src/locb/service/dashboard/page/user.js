@@ -37,7 +37,7 @@ const PROBABLE_GROUP_COLUMNS = [
 const SIMILAR_COLUMNS = [
   { name: "user", title: "User", show: (row) => linkTo(row.user) },
   { name: "distance", title: "Distance", number: true, show: (row) => formatNumber(row.distance) },
-  { name: "radius", title: "Confidence radius", number: true, show: (row) => formatNumber(row.radius) },
+  { name: "radius", title: "Radius of the estimate", number: true, show: (row) => formatNumber(row.radius) },
 ];
 const DECISION_COLUMNS = [
   { name: "time", title: "Time", show: (row) => create("span", { className: "nowrap" }, formatTime(row.time)) },
@@ -154,7 +154,7 @@ export class UserPanel {
       ["Rewards learned", formatCount(served), `${formatCount(rewards)} in the log`],
       ["Mean reward", formatNumber(mean), "of all decisions with a reward"],
       membership ? ["Group", ...membership] : ["Groups", formatCount(clusters.length), `${formatCount(final)} final`],
-      ["Confidence radius", formatNumber(radius), "uncertainty of the estimated preferences"],
+      ["Radius of the estimate", formatNumber(radius), "uncertainty of the estimated preferences"],
     ];
     setContent(byId("user-cards"), cards.map(([title, figure, text]) =>
       create("div", {}, create("dt", {}, title), create("dd", {}, figure), create("dd", {}, text))));
