@@ -88,23 +88,29 @@ class CAB(CompiledPolicy):
 
         ``theta`` and ``sources`` belong to the neighbourhood of the chosen arm. Other arms have other neighbourhoods.
         """
-        user, contexts = self._check_choice(user, contexts)
-        estimate, bonus = np.empty(len(contexts)), np.empty(len(contexts))
-        neighbours = np.empty(self._n_users, bool)
-        arm = kernel.explain(self._state, user, contexts, estimate, bonus, neighbours)
-        self._check_arm(arm, user, contexts)
-        members = np.flatnonzero(neighbours)
-        theta = self._theta[members].mean(axis=0, dtype=np.float64)
-        source = EvidenceSource("neighbourhood", None, 1.0, len(members), int(self.served[members].sum()))
-        scale = self._reward_scale
-        if not scale.is_identity:
-            estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)
-        return Explanation(arm, estimate, bonus, theta, (source,), scale.low, self.memberships(user))
+        return self.explain_batch([user], [contexts])[0]
 
     def explain_batch(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
         """Return the result of ``explain`` for each of several users, each with its own contexts."""
-        choices = [self._check_choice(user, offered) for user, offered in zip(users, contexts, strict=True)]
-        return [self.explain(user, offered) for user, offered in choices]
+        choices, ends, arms = self._check_choices(users, contexts)
+        count = len(choices)
+        estimate, bonus, chosen = np.empty(len(arms)), np.empty(len(arms)), np.empty(count, np.int64)
+        theta, counts = np.zeros((count, self._dim)), np.zeros((count, 2), np.int64)
+        checked_users = np.array([user for user, _ in choices], np.int64)
+        kernel.explain(self._state, checked_users, ends, arms, estimate, bonus, chosen, theta, counts)
+        scale = self._reward_scale
+        if not scale.is_identity:
+            estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)
+        explanations = []
+        for i, (arm, stop) in enumerate(zip(chosen.tolist(), ends.tolist(), strict=True)):
+            user, offered = choices[i]
+            self._check_arm(arm, user, offered)
+            own = slice(stop - len(offered), stop)
+            source = EvidenceSource("neighbourhood", None, 1.0, *counts[i].tolist())
+            explanations.append(
+                Explanation(arm, estimate[own], bonus[own], theta[i], (source,), scale.low, self.memberships(user))
+            )
+        return explanations
 
     def add_users(self, count: int) -> None:
         """Add ``count`` users."""

@@ -6,9 +6,6 @@ confidence width of user j in round t is c_j(x) = α √(xᵀA_j⁻¹x · log(t 
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.cab.state import ALPHA, GAMMA, N_USERS, TIES, CABScratch, CABState, T, allocate_scratch
@@ -71,30 +68,54 @@ def learn_round(state: CABState, user: int, x: Floats, reward: float, scratch: C
     state.int_params[T] += 1
 
 
+@inline
+def summarize_neighbourhood(state: CABState, user: int, scratch: CABScratch, theta: Floats, counts: Ints) -> None:
+    """Write the mean estimate of the neighbours for the arm of the last call of ``predict`` to ``theta`` (d,).
+
+    ``counts`` receives the number of neighbours, and the number of rounds in which they were served.
+    """
+    theta[:] = 0.0
+    counts[:] = 0
+    for j in range(state.int_params[N_USERS]):
+        if is_neighbour(scratch, user, j):
+            counts[0] += 1
+            counts[1] += state.served[j]
+            for q in range(theta.size):
+                theta[q] += state.estimates[j, q]
+    for q in range(theta.size):
+        theta[q] /= counts[0]
+
+
 @entry_point
 def explain(
     state: CABState,
-    user: int,
+    users: Ints,
+    ends: Ints,
     contexts: Floats,
     estimate: Floats,
     bonus: Floats,
-    neighbours: NDArray[np.bool_],
-) -> int:
-    """Return the result of ``recommend``, and write the estimate and the bonus of every arm.
+    chosen: Ints,
+    theta: Floats,
+    counts: Ints,
+) -> None:
+    """Write the result of ``recommend`` for n users to ``chosen``, and the estimate and the bonus of every arm.
 
-    ``neighbours`` (n,) receives which users are in the neighbourhood of the user for the chosen arm.
+    The arms of user i are the rows ``ends[i - 1]`` to ``ends[i]`` of ``contexts``. ``theta`` (n, d) and ``counts``
+    (n, 2) describe the neighbourhoods for the chosen arms, see ``summarize_neighbourhood``.
     """
-    if not is_valid(contexts.ravel()):
-        return -1
-    scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
-    score(state, user, contexts, scratch)
-    arm = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
-    estimate[:], bonus[:] = scratch.parts[:, 0], scratch.parts[:, 1]
-    if arm >= 0:
-        predict(state, arm, contexts.shape[1], scratch)
-        for j in range(neighbours.size):
-            neighbours[j] = is_neighbour(scratch, user, j)
-    return arm
+    start = 0
+    for i in range(users.size):
+        own = contexts[start : ends[i]]
+        chosen[i] = -1
+        if is_valid(own.ravel()):
+            scratch = allocate_scratch(state, own.shape[0], own.shape[1])
+            score(state, users[i], own, scratch)
+            chosen[i] = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
+            estimate[start : ends[i]], bonus[start : ends[i]] = scratch.parts[:, 0], scratch.parts[:, 1]
+            if chosen[i] >= 0:
+                predict(state, chosen[i], own.shape[1], scratch)
+                summarize_neighbourhood(state, users[i], scratch, theta[i], counts[i])
+        start = ends[i]
 
 
 @no_alloc
