@@ -117,7 +117,7 @@ def test_debug_shows_the_error_that_a_message_replaces(capsys: pytest.CaptureFix
         except ImportError:
             leave("the command needs a package", 2)
 
-    with pytest.raises(SystemExit, match="2"):
+    with pytest.raises(SystemExit, match=r"^2$"):
         copy_context().run(command)
     shown = capsys.readouterr().err
     assert "ModuleNotFoundError: No module named 'no_such_package'" in shown
@@ -126,7 +126,7 @@ def test_debug_shows_the_error_that_a_message_replaces(capsys: pytest.CaptureFix
 
 def test_only_packages_that_are_not_installed_are_reported_as_missing() -> None:
     """An error in locb itself is shown with its traceback."""
-    with pytest.raises(SystemExit, match="2"):
+    with pytest.raises(SystemExit, match=r"^2$"):
         leave_without_package("serve", "service", ModuleNotFoundError("No module named 'x'", name="x"))
     for error in (ImportError("cannot import", name="locb.a"), ModuleNotFoundError("No module", name="locb.a")):
         with pytest.raises(ImportError) as caught:

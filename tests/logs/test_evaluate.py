@@ -130,9 +130,9 @@ def test_verdicts() -> None:
     assert "better than logged (+" in found["arm:c"].sentence
     assert found["logged"].verdict == ""
     assert found["arm:c"].value("ips").difference is not None
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="policy 'arm:d' was not evaluated; choose from logged, arm:c, arm:a, random"):
         found["arm:d"]
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="arm:c has no estimate of 'replay'; available estimators: dr, snips, ips, dm"):
         found["arm:c"].value("replay")  # the log is not uniform
     text = repr(found)
     assert text.splitlines()[0].startswith("policy")
