@@ -1,6 +1,7 @@
 """Error messages of the command line: they name options, quote user input unchanged, and show tracebacks on request."""
 
 import pickle
+import signal
 from contextvars import copy_context
 from pathlib import Path
 
@@ -91,6 +92,13 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
         assert done.stderr.startswith("Traceback (most recent call last):\n")
         assert "synthetic.py" in done.stderr
         assert done.stderr.endswith(message)
+
+
+def test_interruption_of_any_command_gives_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that keep results, or that cannot keep them, have messages of their own."""
+    monkeypatch.setattr("locb.service.core.audit.check_log", lambda *_: signal.raise_signal(signal.SIGINT))
+    done = call("store", "check", "--data-dir", "state", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "locb: interrupted; run the same command to start again\n")
 
 
 def test_debug_is_suggested_if_the_cause_is_in_other_code(tmp_path: Path) -> None:
