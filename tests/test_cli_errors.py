@@ -1,6 +1,7 @@
 """Error messages of the command line: they name options, quote user input unchanged, and show tracebacks on request."""
 
 import pickle
+import signal
 from contextvars import copy_context
 from pathlib import Path
 
@@ -93,6 +94,13 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
         assert done.stderr.endswith(message)
 
 
+def test_interruption_of_any_command_gives_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that keep results, or that cannot keep them, have messages of their own."""
+    monkeypatch.setattr("locb.service.core.audit.check_log", lambda *_: signal.raise_signal(signal.SIGINT))
+    done = call("store", "check", "--data-dir", "state", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "locb: interrupted; run the same command to start again\n")
+
+
 def test_debug_is_suggested_if_the_cause_is_in_other_code(tmp_path: Path) -> None:
     """The second process runs the policy, so its traceback comes from there."""
     (tmp_path / "mine.py").write_text(FAILING)
@@ -117,7 +125,7 @@ def test_debug_shows_the_error_that_a_message_replaces(capsys: pytest.CaptureFix
         except ImportError:
             leave("the command needs a package", 2)
 
-    with pytest.raises(SystemExit, match="2"):
+    with pytest.raises(SystemExit, match=r"^2$"):
         copy_context().run(command)
     shown = capsys.readouterr().err
     assert "ModuleNotFoundError: No module named 'no_such_package'" in shown
@@ -126,7 +134,7 @@ def test_debug_shows_the_error_that_a_message_replaces(capsys: pytest.CaptureFix
 
 def test_only_packages_that_are_not_installed_are_reported_as_missing() -> None:
     """An error in locb itself is shown with its traceback."""
-    with pytest.raises(SystemExit, match="2"):
+    with pytest.raises(SystemExit, match=r"^2$"):
         leave_without_package("serve", "service", ModuleNotFoundError("No module named 'x'", name="x"))
     for error in (ImportError("cannot import", name="locb.a"), ModuleNotFoundError("No module", name="locb.a")):
         with pytest.raises(ImportError) as caught:

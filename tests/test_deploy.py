@@ -66,7 +66,9 @@ def test_unit_is_valid_and_sandboxed(tmp_path: Path) -> None:
 
 
 def test_container_uses_existing_files() -> None:
-    for sources in re.findall(r"^COPY (.*) \S+$", CONTAINER, re.MULTILINE):
+    copied = re.findall(r"^COPY (.*) \S+$", CONTAINER, re.MULTILINE)
+    assert len(copied) == CONTAINER.count("\nCOPY ") > 0
+    for sources in copied:
         for source in sources.split():
             assert (ROOT / source).exists(), source
     assert re.findall(r"^USER (.*)$", CONTAINER, re.MULTILINE)[-1] not in ("root", "0")

@@ -20,8 +20,14 @@ PAGES = [
     *(page for page in sorted(DOCS.rglob("*.md")) if not any(folder in page.parents for folder in GENERATED)),
 ]
 # Executed against a running service by tests/service/test_service_docs.py.
-SERVICE_PAGES = [DOCS / name for name in ("tutorials/service.md", "how-to/client.md", "how-to/analyse-decisions.md")]
+SERVICE_PAGES = [
+    DOCS / name
+    for name in ("tutorials/service.md", "how-to/client.md", "how-to/analyse-decisions.md", "how-to/load-test.md")
+]
 MODULES = [module.name for module in pkgutil.walk_packages(locb.__path__, "locb.")]
+PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+# Any start of a Python block in MyST, also those that PYTHON_BLOCK does not find: indented, or as a directive.
+PYTHON_FENCE = re.compile(r"^[ >]*(?:`{3,}|~{3,}) *(?:\{code(?:-block|-cell)?\} *)?(?:i?python|py|pycon)", re.MULTILINE)
 MAX_README_LINES = 130
 
 
@@ -30,16 +36,38 @@ def page_name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in SERVICE_PAGES], ids=page_name)
+def count_examples(name: str) -> int:
+    """Return the number of doctest examples in the source of a module that are not skipped, without importing it."""
+    path = ROOT / "src" / name.replace(".", "/")
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return len(re.findall(r"^\s*>>> (?!.*# doctest: \+SKIP)", path.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+PAGES_WITH_EXAMPLES = [
+    page for page in PAGES if page not in SERVICE_PAGES and PYTHON_FENCE.search(page.read_text(encoding="utf-8"))
+]
+MODULES_WITH_EXAMPLES = [name for name in MODULES if count_examples(name) > 0]
+
+
+def test_examples_are_found() -> None:
+    """Otherwise, the two tests below would run nothing and pass."""
+    assert {"README.md", "docs/tutorials/library.md"} <= {page_name(page) for page in PAGES_WITH_EXAMPLES}
+    assert {"locb.policies.locb", "locb.policies.eloc"} <= set(MODULES_WITH_EXAMPLES) < set(MODULES)
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=page_name)
 def test_examples_run(page: Path, tmp_path: Path) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    if not blocks:
-        return
+    text = page.read_text(encoding="utf-8")
+    blocks = PYTHON_BLOCK.findall(text)
+    assert len(blocks) == len(PYTHON_FENCE.findall(text)) > 0
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    # Each block counts its execution, because a block could end the process with status 0.
+    counted = [f"{block}\nopen('executed', 'a').write('x')" for block in blocks]
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", "\n".join(counted)], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "executed").read_text()) == len(blocks)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
@@ -67,10 +95,10 @@ def test_paths_exist(page: Path) -> None:
         assert generated or "NAME" in path or (ROOT / path).exists(), path
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", MODULES_WITH_EXAMPLES)
 def test_docstring_examples(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name))
-    assert result.failed == 0
+    assert (result.failed, result.attempted) == (0, count_examples(name))
 
 
 def test_readme_is_short() -> None:

@@ -83,7 +83,9 @@ def read_inventory(path: Path) -> Iterator[tuple[str, str, str]]:
 @pytest.mark.parametrize("module", PUBLIC_MODULES)
 def test_public_names(module: str, inventory: dict[str, set[str]]) -> None:
     documented = set().union(*(names for kind, names in inventory.items() if kind.startswith("py:")))
-    for name in import_module(module).__all__:
+    names = import_module(module).__all__
+    assert names
+    for name in names:
         if not inspect.ismodule(getattr(import_module(module), name)):
             assert f"{module}.{name}" in documented
 

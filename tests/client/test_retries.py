@@ -122,7 +122,7 @@ def test_attempts_are_limited(calling: Callable[..., Call], clock: FakeTime) -> 
             calling(server.url, retries=2)("clusters")
         assert len(server.received) == 3
         clock.pauses.clear()
-        with pytest.raises(ServiceError):
+        with pytest.raises(ServiceError, match="503 Service Unavailable"):
             calling(server.url, retries=1000, total=100.0)("clusters")
     # The pauses double up to 5 s, each times a random factor from 0.5 to 1, until the total time is used up.
     assert len(server.received) == 3 + len(clock.pauses) + 1

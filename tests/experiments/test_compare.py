@@ -64,7 +64,9 @@ def test_more_cluster_checkpoints_where_recording_is_cheap() -> None:
 def test_result_does_not_depend_on_processes() -> None:
     one = locb.compare(["locb", "club"], **SMALL)
     two = locb.compare(["locb", "club"], **{**SMALL, "jobs": 2})
+    assert len(one.results) == 2
     for a, b in zip(one.results, two.results, strict=True):
+        assert a.regret.size > 0
         assert np.array_equal(a.regret, b.regret)
         assert np.array_equal(a.f1, b.f1)
 

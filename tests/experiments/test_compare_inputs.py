@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -182,7 +183,8 @@ def test_environment_from_a_file(tmp_path: Path) -> None:
     size = ["--rounds", "200", "--repeats", "2", "--jobs", "1", "--output", "out"]
     done = call("compare", "--environment", "site.py:Site", *grid, *size, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "alpha2" in done.stdout
+    rows = re.findall(r"^ *club +(\S+) +(\S+) ", done.stdout, re.MULTILINE)
+    assert sorted(rows) == [("0.1", "0.5"), ("0.1", "1"), ("1", "0.5"), ("1", "1")]
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     sets = [{"alpha": alpha, "alpha2": alpha2} for alpha, alpha2 in product((0.1, 1.0), (0.5, 1))]
     assert [result["parameters"] for result in record["results"]] == sets

@@ -1,4 +1,4 @@
-"""``locb compare`` after Ctrl-C: finished runs are kept, and the command in the message continues."""
+"""``locb compare`` and ``locb verify`` after Ctrl-C: finished runs are kept, and the same command continues."""
 
 import json
 import os
@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 
 from commandline import call, run, surroundings
+from locb.experiments import verify
+from locb.experiments.jobs import Job, Ledger
+from locb.experiments.verify import Verification
 
 # Records every run. While the file "pipe" exists, the run with seed 2 waits for another finished run, writes to the
 # named pipe "pipe", for which the test waits, and waits for the interruption.
@@ -56,6 +59,42 @@ def comparable(record: dict[str, Any]) -> dict[str, Any]:
     for result in record["results"]:
         del result["microseconds_per_round"]
     return record
+
+
+VERIFICATION = {"coverage_rounds": 100, "theory_rounds": 100, "users": 4, "gammas": (6.0, 5.0), "repeats": 2}
+SCENARIOS = ["compare", "--scenarios", "two-clusters", "--policies", "linucb-one,linucb-ind", "--alphas", "0.3"]
+
+
+@pytest.mark.parametrize(
+    ("command", "folder"),
+    [
+        (["verify", "--quick"], "verify-quick"),
+        ([*SCENARIOS, "--rounds", "100", "--repeats", "1"], "scenarios"),
+    ],
+    ids=["verify", "scenarios"],
+)
+def test_interrupted_verification_and_scenarios_continue(
+    command: list[str], folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same command continues with the runs that were finished before each interruption."""
+    stored: list[str] = []
+    put = Ledger.put
+
+    def interrupt_after(ledger: Ledger, job: Job, outcome: dict[str, Any]) -> None:
+        put(ledger, job, outcome)
+        stored.append(job.name)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Ledger, "put", interrupt_after)
+    monkeypatch.setattr(
+        verify, "QUICK", Verification(**VERIFICATION, user_counts=(10, 12), rounds=100, safety_rounds=100)
+    )
+    for finished in (1, 2):
+        done = call(*command, "--jobs", "1", cwd=tmp_path)
+        assert done.returncode == 130
+        kept = f"finished runs in runs/{folder}: {finished}"
+        assert done.stderr == f"locb: interrupted; {kept}; to continue, run: locb {shlex.join(command)} --jobs 1\n"
+    assert len(set(stored)) == 2
 
 
 @pytest.fixture(scope="module")

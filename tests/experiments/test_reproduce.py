@@ -180,7 +180,7 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(paper, "ALPHA_THETAS", paper.ALPHA_THETAS[:2])
     path = files.movielens_csv(tmp_path / "ml")
     environment = {"data": "movielens", "path": str(path), "n_users": 30, "cache_dir": str(tmp_path / "cache")}
-    with pytest.warns(UserWarning, match="users"):
+    with pytest.warns(UserWarning, match="n_users is 30, but the number of eligible users is 8"):
         plan = plan_reproduction(["all"], data={"movielens": environment}, repeats=2, rounds=400)
     assert plan.data_sets[1].scaled is not None
     plan, ledger = plan.open_folder(tmp_path / "out")

@@ -1,5 +1,6 @@
 """Policies and environments in other libraries: the same choices and rewards as ``locb.simulate``, bit for bit."""
 
+import re
 import sys
 from typing import Any
 
@@ -92,7 +93,8 @@ def test_river_policy_chooses_like_simulate(name: str, env: locb.Synthetic) -> N
         chosen.append(arms.index(arm))
     assert chosen == locb.simulate(make(name, env), env, rounds=ROUNDS, seed=SEED).chosen.tolist()
     assert sum(int(count) for count in policy._counts.values()) == ROUNDS
-    assert "arm 0" in repr(policy)
+    pulls = dict(re.findall(r"^ *(arm \d) +Mean: \S+ +(\d+) ", repr(policy), re.MULTILINE))
+    assert pulls == {name: str(chosen.count(arm)) for arm, name in enumerate(arms)}
     fresh = policy.clone()
     assert fresh.policy.get_params() == policy.policy.get_params()
     assert fresh.policy.served.sum() == 0

@@ -59,7 +59,7 @@ def test_recorded_decisions_and_rewards_arrived() -> None:
         body = bandit.decisions[decision_id]
         assert (body["user"], body["arms"][1]["id"]) == (user, arm)
         assert [len(arm["features"]) for arm in body["arms"]] == [5] * 4
-    assert all(request.headers["authorization"] == "Bearer abc" for request in server.received)
+    assert {request.headers["authorization"] for request in server.received} == {"Bearer abc"}
     assert 0.0 < report.random_mean_reward < report.best_mean_reward < 1.0
     assert 0.0 < report.mean_reward < report.best_mean_reward
     assert report.recommend.p50 <= report.recommend.p90 <= report.recommend.p99 <= report.recommend.max

@@ -1,6 +1,8 @@
 """The command ``locb groups``: printed groups, tables, report and errors."""
 
 import json
+import signal
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +66,19 @@ def test_csv_and_another_method(shop: Path) -> None:
     assert "gamma" not in done.stdout
     assert not (shop / "other" / "gammas.csv").exists()
     assert (shop / "other" / "memberships.csv").exists()
+
+
+@pytest.mark.parametrize("step", ["sum_by_user", "measure_stability"])
+def test_interruption_gives_one_line(shop: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(import_module("locb.logs.groups.find_groups"), step, interrupt)
+    done = call("groups", "shop.csv", "--gamma", "0.3", "--output", "interrupted", cwd=shop)
+    assert done.returncode == 130
+    saved = "nothing was saved, because the groups depend on all rows of the log"
+    assert done.stderr == f"locb: interrupted; {saved}; run the same command to start again\n"
+    assert not (shop / "interrupted").exists()
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,36 @@ def test_intervals_widen_when_users_repeat_their_decisions() -> None:
     assert doubled.half_width == pytest.approx(once.half_width, rel=0.01)  # the same users, so the same information
 
 
+def binary_rows(seed: int, scale: float = 1.0) -> dict[str, Any]:
+    """Return 60 decisions of 12 users: the arm a almost never has a reward, and the arm b almost always."""
+    rng = np.random.default_rng(seed)
+    arm, user = rng.integers(2, size=60), rng.integers(12, size=60)
+    return {"user": user, "arm": np.array(["a", "b"])[arm], "reward": scale * (rng.random(60) < 0.05 + 0.92 * arm)}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_intervals_of_rewards_0_and_1_stay_in_the_range_of_means(seed: int) -> None:
+    policies = ["arm:a", "arm:b", "linucb-one"]
+    found, doubled = (
+        locb.evaluate(locb.Log.read(binary_rows(seed, scale), propensity="uniform"), policies, replays=5)
+        for scale in (1.0, 2.0)
+    )
+    clipped = set()
+    for name in ("logged", *policies):
+        for value, twice in zip(found[name].values, doubled[name].values, strict=True):
+            for one, two, low in ((value.value, twice.value, 0.0), (value.difference, twice.difference, -1.0)):
+                if one is None or two is None:  # the baseline has no difference
+                    continue
+                assert low <= one.low <= one.high <= 1.0
+                if name != "linucb-one":  # its choices depend on the scale of rewards
+                    assert one.value == pytest.approx(two.value / 2.0)
+                    assert one[1:] == pytest.approx(np.clip(two[1:], 2 * low, 2.0) / 2.0)
+                    if not 2 * low <= two.low <= two.high <= 2.0:
+                        clipped.add(value.estimator)
+    assert clipped >= {"dr", "snips", "ips", "replay", "dm"}
+    assert found["linucb-one"].values[0].value.high == 1.0
+
+
 def test_verdicts() -> None:
     log = small_log(2000)
     found = locb.evaluate(log, ["arm:c", "arm:a", "random", "first", "logged"])
@@ -130,9 +160,9 @@ def test_verdicts() -> None:
     assert "better than logged (+" in found["arm:c"].sentence
     assert found["logged"].verdict == ""
     assert found["arm:c"].value("ips").difference is not None
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="policy 'arm:d' was not evaluated; choose from logged, arm:c, arm:a, random"):
         found["arm:d"]
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="arm:c has no estimate of 'replay'; available estimators: dr, snips, ips, dm"):
         found["arm:c"].value("replay")  # the log is not uniform
     text = repr(found)
     assert text.splitlines()[0].startswith("policy")
@@ -278,6 +308,8 @@ def test_number_of_decisions_that_would_decide() -> None:
         "about 33,000 decisions like these would give a verdict with a probability of 80%, and the log has 1,000"
         in sentence
     )
+    _, clipped = decide("new", "logged", PolicyValue("dr", close, close), 1000, (), largest=0.04)
+    assert clipped == sentence.replace("to +0.05", "to +0.04")  # the number of decisions is that of the whole interval
 
 
 def test_invalid_arguments() -> None:

@@ -32,6 +32,21 @@ def test_held_out_value_is_unbiased_although_the_selecting_value_is_not() -> Non
     assert sum(tuning.verdict != "undecided" for tuning in tunings) <= 6
 
 
+def test_intervals_of_rewards_0_and_1_stay_in_the_range_of_means() -> None:
+    rng = np.random.default_rng(0)
+    arm, user = rng.integers(2, size=60), rng.integers(12, size=60)
+    rows = {"user": user, "arm": np.array(["a", "b"])[arm], "reward": 1.0 * (rng.random(60) < 0.05 + 0.92 * arm)}
+    options: dict[str, Any] = {"folds": 3, "replicates": 30}
+    tuning = locb.tune(locb.Log.read(rows, propensity="uniform"), ["arm:a", "arm:b"], **options)
+    doubled = locb.tune(
+        locb.Log.read(rows | {"reward": 2.0 * rows["reward"]}, propensity="uniform"), ["arm:a", "arm:b"], **options
+    )
+    assert tuning.value.high == tuning.winner.value.high == 1.0 < doubled.value.high / 2.0
+    assert tuning.value[:2] == pytest.approx(np.array(doubled.value[:2]) / 2.0)
+    assert tuning.difference == pytest.approx(np.array(doubled.difference) / 2.0)
+    assert min(candidate.value.low for candidate in tuning.candidates) >= 0.0
+
+
 def test_learning_policies_are_compared_with_the_log() -> None:
     log = draw_log(5, uniform=True)
     tuning = locb.tune(log, ["linucb-one", "random"], grid={"alpha": [0.1, 100.0]}, folds=3, replays=2)

@@ -73,7 +73,7 @@ def test_new_users_join_clusters() -> None:
         assert policy.similar_users(user)
     fresh = locb.LOCB(n_users=8, dim=4, n_seeds=3)
     fresh.add_users(2)
-    assert all(len(c) == 10 for c in fresh.clusters())
+    assert [len(c) for c in fresh.clusters()] == [10] * 3
 
 
 def test_adding_users_one_by_one_equals_all_at_once() -> None:

@@ -172,6 +172,17 @@ print("end", bar._display is not None)
 """
 
 
+def test_timer_is_cancelled_if_the_block_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_bar, "DELAY_SECONDS", 3600.0)
+    bar = ProgressBar(True)
+    with pytest.raises(ValueError, match="preparation failed"), bar:
+        raise ValueError("preparation failed")
+    assert bar._timer is not None
+    bar._timer.join(10.0)
+    assert not bar._timer.is_alive()
+    assert bar._display is None
+
+
 def test_terminal_shows_stages_and_a_file_does_not() -> None:
     master, slave = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "80"}

@@ -25,11 +25,13 @@ PAGES = (
     "how-to/run-a-service.md",
     "how-to/size-a-service.md",
     "how-to/analyse-decisions.md",
+    "how-to/load-test.md",
 )
 TEXT = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in PAGES)
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 README_COMMANDS = [line.strip() for line in README.splitlines() if line.startswith("    curl ")]
 PORT = "8080"
+LOAD = {"rate=500, seconds=10": "rate=100, seconds=0.2"}  # of the page on load tests; the test runs a shorter one
 
 
 class Command(NamedTuple):
@@ -76,11 +78,14 @@ def table(heading: str) -> list[list[str]]:
 
 
 def python(code: str, port: int, folder: Path) -> None:
+    for shown, shorter in LOAD.items():
+        code = code.replace(shown, shorter)
     done = subprocess.run(
         [sys.executable, "-c", code.replace(PORT, str(port))], cwd=folder, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     assert (done.stdout != "") == ("print(" in code), code
+    assert done.stdout.endswith("errors {}\n") or "Plan(" not in code, done.stdout
 
 
 def rounded(data: Any) -> Any:
@@ -113,6 +118,7 @@ def test_commands_and_examples_are_found() -> None:
     assert sum(command.shown is not None for command in commands()) == TEXT.count("\n```json\n") > 0
     assert len(README_COMMANDS) == README.count("curl -") > 0
     assert sum("audit(" in example for example in EXAMPLES) == 1 < len(EXAMPLES)
+    assert sum(shown in example for shown in LOAD for example in EXAMPLES) == 1
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed: run apt-get install curl")

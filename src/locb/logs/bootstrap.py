@@ -33,6 +33,18 @@ class Interval(NamedTuple):
         """Half of the length of the interval."""
         return (self.high - self.low) / 2
 
+    def clip(self, low: float, high: float) -> Interval:
+        """Return the part of the interval in the range of possible values, which covers the truth equally often.
+
+        The estimate is not changed: it can be outside the range, if the estimator is unbiased.
+        """
+        return self._replace(low=float(np.clip(self.low, low, high)), high=float(np.clip(self.high, low, high)))
+
+
+def mean_limits(rewards: Floats) -> tuple[float, float]:
+    """Return the smallest and the largest possible mean reward: 0 and 1 if all rewards are 0 or 1, else ∓infinity."""
+    return (0.0, 1.0) if np.isin(rewards, (0.0, 1.0)).all() else (-math.inf, math.inf)
+
 
 def random_stream(seed: int, purpose: str) -> np.random.Generator:
     """Return a generator for one purpose. It is independent of ``np.random.default_rng(seed)``.

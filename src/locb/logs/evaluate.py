@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from locb.common.validation import ParameterError, check_int
+from locb.logs.bootstrap import mean_limits
 from locb.logs.estimators import FixedEstimators
 from locb.logs.log import Log
 from locb.logs.replay import Terms, learning_curve, replay
@@ -135,6 +137,7 @@ class _Run:
         self.replicates, self.replays = check_int("replicates", replicates, 100), check_int("replays", replays, 5)
         self.saved = None if folder is None else SavedReplays(folder, self.log)
         self.estimators = FixedEstimators(self.log, self.replicates, self.seed)
+        self.limits = mean_limits(self.log.rewards)
         self.has_propensities = log.has_propensities
         self.curves: dict[str, list[tuple[int, float]]] = {}
 
@@ -153,6 +156,7 @@ class _Run:
             else:
                 results.append(self._evaluate_fixed(target, base_name, base))
             self.progress(name, 1.0)
+        results = [replace(each, values=[value.clip(*self.limits) for value in each.values]) for each in results]
         settings = {"baseline": base_name, "policies": list(policies), "learn": self.learn}
         settings |= {"replicates": self.replicates, "replays": self.replays, "seed": self.seed}
         settings |= {"parameters": self.parameters, "curves": self.curves}
@@ -195,17 +199,21 @@ class _Run:
         terms = self._base_terms("dr", None)
         difference = self.estimators.interval(terms, self._base_terms("dr", base))
         value = PolicyValue(LOGGED, self.estimators.interval(terms), difference)
-        verdict, sentence = decide(name, base_name, value, len(self.log), ())
+        verdict, sentence = self._decide(name, base_name, value, ())
         return PolicyEvaluation(name, "logged", [value], None, verdict, sentence)
 
     # Policies
+
+    def _decide(self, name: str, base_name: str, value: PolicyValue | None, problems: Sequence[str]) -> tuple[str, str]:
+        low, high = self.limits
+        return decide(name, base_name, value, len(self.log), problems, largest=high - low)
 
     def _evaluate_fixed(self, target: FixedTarget, base_name: str, base: FixedTarget | None) -> PolicyEvaluation:
         estimators = self.estimators
         if not self.has_propensities:
             value, difference = estimators.direct_method(target, self._base_terms("dm", base))
             values = [PolicyValue("dm", value, difference, assumes_model=True)]
-            verdict, sentence = decide(target.name, base_name, values[0], len(self.log), [NO_PROPENSITIES])
+            verdict, sentence = self._decide(target.name, base_name, values[0], [NO_PROPENSITIES])
             return PolicyEvaluation(target.name, "fixed", values, None, verdict, sentence)
         names = ["dr", "snips", "ips"]
         if self.log.is_uniform and target.choice is not None:
@@ -219,12 +227,12 @@ class _Run:
         values.append(PolicyValue("dm", *direct, assumes_model=True))
         weights = estimators.diagnose(target)
         problems, warnings = check_weights(weights)
-        verdict, sentence = decide(target.name, base_name, values[0], len(self.log), problems)
+        verdict, sentence = self._decide(target.name, base_name, values[0], problems)
         return PolicyEvaluation(target.name, "fixed", values, weights, verdict, sentence, problems + warnings)
 
     def _evaluate_learning(self, target: LearningTarget, base_name: str, base: FixedTarget | None) -> PolicyEvaluation:
         if not self.has_propensities:
-            verdict, sentence = decide(target.name, base_name, None, len(self.log), [NO_PROPENSITIES])
+            verdict, sentence = self._decide(target.name, base_name, None, [NO_PROPENSITIES])
             return PolicyEvaluation(target.name, "learning", [], None, verdict, sentence, [NO_PROPENSITIES])
         base_terms = self._base_terms("replay", base)
         report = lambda share: self.progress(target.name, share)  # noqa: E731 - a callback
@@ -241,7 +249,7 @@ class _Run:
             f"{target.name} was replayed: the value is for its first {accepted:,} decisions, while the policy learns. "
             f"A decision is accepted with a probability of {run.rate:.3g}, the smallest propensity"
         )
-        verdict, sentence = decide(target.name, base_name, value, len(self.log), problems)
+        verdict, sentence = self._decide(target.name, base_name, value, problems)
         values = [] if math.isnan(value.value.value) else [value]
         return PolicyEvaluation(
             target.name, "learning", values, weights, verdict, sentence, [*problems, *warnings, note]

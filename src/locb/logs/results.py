@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
@@ -33,9 +33,10 @@ class PolicyValue:
     estimator : str
         A key of ``ESTIMATORS``.
     value : Interval
-        Mean reward per decision.
+        Mean reward per decision. If all rewards of the log are 0 or 1, the bounds are from 0 to 1.
     difference : Interval or None
-        Value minus that of the baseline; None for the baseline itself.
+        Value minus that of the baseline; None for the baseline itself. If all rewards are 0 or 1, the bounds are from
+        −1 to 1.
     assumes_model : bool
         Whether the interval holds only if the model of rewards is right.
     """
@@ -44,6 +45,11 @@ class PolicyValue:
     value: Interval
     difference: Interval | None = None
     assumes_model: bool = False
+
+    def clip(self, low: float, high: float) -> PolicyValue:
+        """Return the estimate with intervals in the range of values, if mean rewards are from ``low`` to ``high``."""
+        difference = None if self.difference is None else self.difference.clip(low - high, high - low)
+        return replace(self, value=self.value.clip(low, high), difference=difference)
 
 
 @dataclass(frozen=True)
@@ -207,7 +213,12 @@ def needed_decisions(difference: Interval, decisions: int) -> int | None:
 
 
 def decide(
-    policy: str, baseline: str, value: PolicyValue | None, decisions: int, problems: Sequence[str]
+    policy: str,
+    baseline: str,
+    value: PolicyValue | None,
+    decisions: int,
+    problems: Sequence[str],
+    largest: float = math.inf,
 ) -> tuple[str, str]:
     """Return the verdict on a policy, and a sentence that explains it.
 
@@ -221,14 +232,16 @@ def decide(
         Number of decisions of the log that are used.
     problems : sequence of str
         Reasons for which the estimate must not decide.
+    largest : float, default infinity
+        Largest possible absolute difference, to which the interval in the sentence is clipped.
     """
     if value is None or value.difference is None:
         return UNDECIDED, f"{policy}: undecided: {'; '.join(problems)}."
     difference = value.difference
     numbers = f"{format_signed(difference.value)} per decision"
     if not math.isnan(difference.low):
-        low, high = format_signed(difference.low), format_signed(difference.high)
-        numbers += f", 95% interval {low} to {high}"
+        clipped = difference.clip(-largest, largest)
+        numbers += f", 95% interval {format_signed(clipped.low)} to {format_signed(clipped.high)}"
     if problems:
         return UNDECIDED, f"{policy}: undecided ({numbers}): {'; '.join(problems)}."
     if difference.low > 0 or difference.high < 0:

@@ -15,7 +15,7 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.common.validation import ParameterError, check_int
 from locb.evaluation.confidence_intervals import student_quantile
-from locb.logs.bootstrap import Interval, random_stream
+from locb.logs.bootstrap import Interval, mean_limits, random_stream
 from locb.logs.estimators import FixedEstimators
 from locb.logs.evaluate import NO_PROPENSITIES, usable_decisions
 from locb.logs.log import Log
@@ -267,6 +267,7 @@ def _summarize(entries: list[_Entry], sums: _Sums, log: Log, notes: list[str], s
         raise ValueError("no candidate agrees with a decision in every fold; use fewer folds, or a larger log")
     found = choose(values)
     of_choice, errors, differences = _margins(sums, values, found, settings["replicates"], settings["seed"])
+    low, high = mean_limits(log.rewards)
     value, difference = _interval(found.held_out, of_choice[0]), _interval(found.difference, of_choice[1])
     accepted = float(sums.counts.sum(axis=1)[np.arange(folds), found.chosen].sum())
     problems = []
@@ -274,7 +275,8 @@ def _summarize(entries: list[_Entry], sums: _Sums, log: Log, notes: list[str], s
         problems.append(
             f"only {accepted:.0f} decisions agree with the choice, and at least {MIN_EFFECTIVE} are required"
         )
-    verdict, sentence = decide("the choice", LOGGED, PolicyValue("held-out", value, difference), len(log), problems)
+    estimate = PolicyValue("held-out", value, difference)
+    verdict, sentence = decide("the choice", LOGGED, estimate, len(log), problems, largest=high - low)
     notes.append(
         f"each estimate is that of a policy that starts without knowledge and sees one fold of users, about "
         f"{len(log) // folds:,} decisions; in longer use, policies that learn slowly gain more"
@@ -285,8 +287,8 @@ def _summarize(entries: list[_Entry], sums: _Sums, log: Log, notes: list[str], s
             entries[c].name,
             entries[c].policy,
             entries[c].parameters,
-            _interval(mean[c], errors[c]),
-            _interval(mean[c] - mean[-1], differences[c]),
+            _interval(mean[c], errors[c]).clip(low, high),
+            _interval(mean[c] - mean[-1], differences[c]).clip(low - high, high - low),
             float(sums.counts[..., c].sum()),
         )
         for c in np.argsort(-np.where(usable, mean[:-1], -np.inf), kind="stable").tolist()
@@ -294,10 +296,10 @@ def _summarize(entries: list[_Entry], sums: _Sums, log: Log, notes: list[str], s
     return Tuning(
         candidates=candidates,
         chosen=[entries[choice].name for choice in found.chosen.tolist()],
-        logged=_interval(mean[-1], errors[-1]),
+        logged=_interval(mean[-1], errors[-1]).clip(low, high),
         selecting_value=found.selecting,
-        value=value,
-        difference=difference,
+        value=value.clip(low, high),
+        difference=difference.clip(low - high, high - low),
         verdict=verdict,
         sentence=sentence,
         log=log.summary(),

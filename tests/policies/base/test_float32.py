@@ -50,7 +50,9 @@ def test_cluster_sums_do_not_drift() -> None:
     for block in env.stream(200_000, seed=2):
         policy.play(block)
     state = policy._state
-    for s, cluster in enumerate(policy.clusters()):
+    clusters = policy.clusters()
+    assert len(clusters) == 5
+    for s, cluster in enumerate(clusters):
         exact = state.estimates[cluster.members].sum(axis=0, dtype=np.float64)
         assert np.abs(state.sums[s] - exact).max() < 1e-4
 

@@ -306,5 +306,6 @@ def test_missing_folder(tmp_path: Path) -> None:
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as missing:
         locb.load(tmp_path / "nothing")
+    assert missing.value.filename == str(tmp_path / "nothing")

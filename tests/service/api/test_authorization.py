@@ -85,6 +85,7 @@ def test_every_route_requires_its_scope(with_tokens: tuple[httpx.Client, Service
                 check_accepted(route, response)
             else:
                 assert response.status_code == 403, response.text
+                assert f"this token does not have the scope '{route.scope}'" in response.text
     for headers in ({"Authorization": f"bearer {ALL_SCOPES}"}, {"Ocp-Apim-Subscription-Key": ALL_SCOPES}):
         check_accepted(route, send(client, route, headers))
     assert service.engine.seq == 0
@@ -92,8 +93,12 @@ def test_every_route_requires_its_scope(with_tokens: tuple[httpx.Client, Service
 
 def test_tokens_in_the_query_are_ignored(with_tokens: tuple[httpx.Client, Service]) -> None:
     client, _ = with_tokens
+    accepted = {"Authorization": f"Bearer {ALL_SCOPES}"}
     for name in ("token", "access_token", "subscription-key"):
-        assert client.get("/v1/clusters", params={name: ALL_SCOPES}).status_code == 401
+        response = client.get("/v1/clusters", params={name: ALL_SCOPES})
+        assert response.status_code == 401
+        assert response.json()["detail"].startswith("the token is missing or unknown; send a valid token in the header")
+        assert client.get("/v1/clusters", params={name: ALL_SCOPES}, headers=accepted).status_code == 200
 
 
 def test_tokens_are_not_disclosed(with_tokens: tuple[httpx.Client, Service], caplog: pytest.LogCaptureFixture) -> None:
@@ -186,6 +191,9 @@ def test_without_tokens_only_local_requests_are_accepted(
     ):
         response = send(client, route, headers)
         assert response.status_code == 403, headers
+        ((name, value),) = headers.items()
+        assert f"this service has no tokens: the {name} header must " in response.text
+        assert f", not '{value}'; to allow other hosts" in response.text
     for headers in (
         {"Host": "localhost"},
         {"Host": "LOCALHOST:8080"},

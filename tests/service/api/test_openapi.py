@@ -103,6 +103,7 @@ def test_description_is_valid(description: dict[str, Any]) -> None:
         assert operations[f"{route.method} {route.path}"]["summary"] == route.summary != ""
     for operation in operations.values():
         assert ("X-Request-Id", "header") in {(each["name"], each["in"]) for each in operation["parameters"]}
+        assert len(operation["responses"]) >= 2
         assert all("X-Request-Id" in response["headers"] for response in operation["responses"].values())
 
 

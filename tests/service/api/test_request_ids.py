@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
+import locb
 from locb.service.api.routes import ROUTES
+from locb.service.core.observations import learn
 from locb.service.core.service import Service
 from locb.service.server import JsonFormatter
 from locb.service.store.database import StoreError
+from locb.service.store.schema import REWARD, ObservationRow
 from serving import arms, serving
 
+SCALE_PROBLEM = (
+    "a reward of 500 is not in -0.5 … 1.5, but the policy assumes rewards of about 0 to 1, and its choices may be poor"
+)
 GIVEN = "client-7/a:b=c"
 RECOMMEND = {"user": "ann", "arms": arms([1, 0, 0], [0, 1, 0])}
 
@@ -145,8 +152,8 @@ def test_log_lines_have_the_id_of_the_request(tmp_path: Path, monkeypatch: pytes
         def post(path: str, body: Any, request_id: str) -> int:
             return client.post(path, json=body, headers={"X-Request-Id": request_id}).status_code
 
-        decision = client.post("/v1/recommend", json=RECOMMEND).json()
-        reward = {"decision_id": decision["decision_id"], "reward": 1.0}
+        decision, *others = [client.post("/v1/recommend", json=RECOMMEND).json()["decision_id"] for _ in range(7)]
+        reward = {"decision_id": decision, "reward": 1.0}
         assert entries(output) == []
         with monkeypatch.context() as broken:
             broken.setattr(service.engine, "_explain_batch", fail)
@@ -161,10 +168,15 @@ def test_log_lines_have_the_id_of_the_request(tmp_path: Path, monkeypatch: pytes
         with monkeypatch.context() as broken:
             broken.setattr(service.log, "stage", lambda _: fail_store())
             assert post("/v1/recommend", RECOMMEND, "store") == 503
+        with monkeypatch.context() as broken:
+            broken.setattr(service.event_stats, "add", fail)
+            assert post("/v1/recommend", RECOMMEND, "statistics") == 200
+        large = {"decision_id": others[0], "reward": 500.0}
+        assert post("/v1/reward", large, "scale") == 200
         logged = [
             (entry["message"].split(":")[0], entry.get("request_id", entry.get("request_ids")))
             for entry in entries(output)
-            if entry["level"] == "error"
+            if entry["level"] in ("warning", "error")
         ]
     assert logged == [
         ("the policy failed to recommend", "recommend"),
@@ -172,6 +184,26 @@ def test_log_lines_have_the_id_of_the_request(tmp_path: Path, monkeypatch: pytes
         ("the policy rejected a reward of 1, which stays in the log but is not learned", "reward"),
         ("a batch of commands failed", ["batch", "batch"]),
         ("the store is unavailable", ["store"]),
+        ("updating the statistics or writing a snapshot failed after a commit", ["statistics"]),
+        (SCALE_PROBLEM, ["scale"]),
+    ]
+
+
+def test_problem_of_the_reward_scale_names_the_requests_that_cause_it() -> None:
+    """Five observations and more are learned in one call."""
+    contexts = np.array([1.0, 0.0]).tobytes()
+    rewards = [0.0, 1.0, 600.0, 700.0, 1.0, 600.0]
+    rows = [ObservationRow(k, k, 0, REWARD, 0.0, reward, 0.0, contexts) for k, reward in enumerate(rewards)]
+    with log_output() as output:
+        learn(locb.LinUCB(n_users=1, dim=2), rows, dict(enumerate(["a", "b", "c", "d", "e", "c"])))
+        learn(locb.LinUCB(n_users=1, dim=2), rows)  # a replay: no request
+        small = [row._replace(reward=1e-3) for row in rows * 40]
+        learn(locb.LinUCB(n_users=1, dim=2), small, dict.fromkeys(range(6), "all"))
+    logged = [(entry["message"].partition(" in ")[0], entry.get("request_ids")) for entry in entries(output)]
+    assert logged == [
+        ("rewards from 0 to 700 are not", ["c", "d"]),
+        ("rewards from 0 to 700 are not", None),
+        ("240 rewards are at most 0.001", ["all"]),
     ]
 
 

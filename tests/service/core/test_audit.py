@@ -16,7 +16,7 @@ def test_consistent_log_gives_the_same_decisions_and_policy(store: Any) -> None:
     rng = np.random.default_rng(8)
     with serving(store.folder, policy="locb", store=store.url) as (client, service):
         play(client, rng, [f"u{i}" for i in range(5)], 60)
-        with pytest.raises(AlreadyOpenError):
+        with pytest.raises(AlreadyOpenError, match=r"another process \(PID \d+\) uses .*: stop that process"):
             audit(store.folder, store.url)
     policy, mismatches = audit(store.folder, store.url)
     assert mismatches == []

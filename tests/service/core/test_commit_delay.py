@@ -187,7 +187,7 @@ def test_concurrent_clients_share_commits(service: Service) -> None:
         for _ in range(50):
             for _ in range(5 * number):  # the requests do not arrive in the same iteration of the event loop
                 await asyncio.sleep(0)
-            with pytest.raises(ProblemError):
+            with pytest.raises(ProblemError, match=f"unknown decision 'unknown-{number}'"):
                 await service.committer.execute(reward(number))
 
     async def main() -> None:

@@ -60,6 +60,7 @@ def test_each_distinct_cluster_is_encoded_once(policy: str, monkeypatch: pytest.
         handle(recommend(user, f"d{number}"))
         handle(RewardCommand(f"d{number}", float(number % 2), 0.0))
     assert len(shown) >= 120
+    assert 0 < len(set(shown)) < len(shown), "no cluster is shown twice, so the cache was not used"
     assert len(encoded) == len(set(shown)), f"{len(encoded)} of {len(shown)} clusters in responses were encoded"
 
 

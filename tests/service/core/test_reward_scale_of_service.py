@@ -166,7 +166,7 @@ def send(client: httpx.Client, *rewards: float) -> None:
         ids.append(decision["decision_id"])
     batch = [{"decision_id": name, "reward": reward} for name, reward in zip(ids, rewards, strict=True)]
     response = client.post("/v1/reward:batch", json={"rewards": batch})
-    assert all("reward" in result for result in response.json()["results"])
+    assert [result["reward"]["reward"] for result in response.json()["results"]] == list(rewards)
 
 
 def scale_messages(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -212,7 +212,10 @@ def test_reward_that_the_range_makes_too_large_is_skipped(tmp_path: Path, caplog
     with serving(tmp_path, parameters={"reward_range": [0, 1e-95]}) as (client, service):
         send(client, 0.0, 1e-96, 1e6, 2e-96, 0.0, 1e-95)
         assert service.policy.served.sum() == 5
-        assert "rejected" in caplog.text
+        (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+        assert record.getMessage().startswith("the policy rejected a reward of 1e+06, which stays in the log")
+        assert record.exc_info is not None
+        assert "which reward_range maps to 1e+101; mapped rewards must be from" in str(record.exc_info[1])
         last = service.policy
     shutil.rmtree(tmp_path / "snapshots")
     with serving(tmp_path) as (_, service):

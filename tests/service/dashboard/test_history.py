@@ -85,17 +85,25 @@ def test_baseline(served: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "query",
+    ("query", "detail"),
     [
-        {"span": "year"},
-        {"baseline_from": 5},
-        {"baseline_from": 5, "baseline_to": 5},
-        {"baseline_to": "x"},
-        {"baseline": "next"},
-        {"baseline": "previous", "baseline_from": 5, "baseline_to": 6},
-        {"baseline": "previous", "span": "all"},
+        ({"span": "year"}, "span must be one of hour, day, month, all, not 'year'"),
+        ({"baseline_from": 5}, "a baseline needs baseline_from and baseline_to: baseline_to is missing"),
+        ({"baseline_to": 5}, "a baseline needs baseline_from and baseline_to: baseline_from is missing"),
+        ({"baseline_from": 5, "baseline_to": 5}, "baseline_from must be before baseline_to, but 5 is not before 5"),
+        ({"baseline_from": 5, "baseline_to": "x"}, "baseline_to must be a Unix time from 0 to 1e+12 seconds, not 'x'"),
+        ({"baseline": "next"}, "baseline must be one of previous, not 'next'"),
+        (
+            {"baseline": "previous", "baseline_from": 5, "baseline_to": 6},
+            "a baseline is either baseline=previous, or baseline_from and baseline_to, not both",
+        ),
+        (
+            {"baseline": "previous", "span": "all"},
+            "no period precedes the span 'all': use another span, or baseline_from and baseline_to",
+        ),
     ],
 )
-def test_invalid_parameters(served: Any, query: dict[str, Any]) -> None:
+def test_invalid_parameters(served: Any, query: dict[str, Any], detail: str) -> None:
     client, _ = served
-    assert client.get("/v1/history", params=query).status_code == 422
+    response = client.get("/v1/history", params=query)
+    assert (response.status_code, response.json()["detail"]) == (422, detail)

@@ -41,7 +41,13 @@ def test_files_need_no_token_and_have_a_strict_policy(tmp_path: Path) -> None:
 
 def test_without_tokens_only_local_requests_get_the_page(tmp_path: Path) -> None:
     with serving(tmp_path / "state") as (client, _):
-        assert client.get("/", headers={"host": "evil.example"}).status_code == 403
+        assert client.get("/").text.startswith("<!doctype html>")
+        for name, value in (("Host", "evil.example"), ("Origin", "http://evil.example")):
+            refused = client.get("/", headers={name: value})
+            assert refused.status_code == 403
+            detail = refused.json()["detail"]
+            assert detail.startswith(f"this service has no tokens: the {name} header must ")
+            assert f"not '{value}'" in detail
 
 
 def test_scripts_import_existing_files_and_no_other_host() -> None:

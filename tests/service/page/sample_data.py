@@ -23,7 +23,7 @@ def add_sample_data(client: httpx.Client, rounds: int = 12) -> None:
             if index % 15 or number < rounds - 1  # some rewards stay pending
         ]
         response = client.post("/v1/reward:batch", json={"rewards": rewards}).raise_for_status()
-        assert all("reward" in result for result in response.json()["results"])
+        assert ["reward" in result for result in response.json()["results"]] == [True] * len(rewards)
 
 
 def _request(rng: np.random.Generator, index: int, number: int) -> dict[str, Any]:

@@ -68,4 +68,6 @@ def test_store_of_the_current_format_is_opened(tmp_path: Path) -> None:
     log = EventLog(tmp_path)
     log.write_settings({"format": FORMAT})
     log.close()
-    EventLog(tmp_path).close()
+    opened = EventLog(tmp_path)
+    assert opened.settings() == {"format": FORMAT}
+    opened.close()

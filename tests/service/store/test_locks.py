@@ -97,12 +97,12 @@ def test_lost_lock_of_a_database_is_not_taken_back(postgres: Any, tmp_path: Path
     try:
         terminate_connections(url)
         with lock_in_another_process(tmp_path / "two", url):
-            with pytest.raises(StoreError):
+            with pytest.raises(StoreError, match="terminating connection"):
                 first.last_seq()
             with pytest.raises(FencedError, match=r"has taken over the log \(epoch 2 instead of 1\)"):
                 first.last_seq()
         for write in (first.last_seq, lambda: first.commit(sample_records()), lambda: first.write_settings({"a": 1})):
-            with pytest.raises(FencedError):
+            with pytest.raises(FencedError, match=r"has taken over the log \(epoch 2 instead of 1\)"):
                 write()
         assert first.settings() == {}
     finally:
@@ -113,7 +113,7 @@ def test_lock_is_taken_back_after_lost_connections(postgres: Any, tmp_path: Path
     url = postgres.create_database()
     log = EventLog(tmp_path, url)
     terminate_connections(url)
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError, match="terminating connection"):
         log.last_seq()
     log.commit(sample_records())
     assert log.last_seq() == 6
@@ -169,6 +169,6 @@ def test_sqlite_file_is_locked_for_other_folders(tmp_path: Path, path: str) -> N
         database = tmp_path / "state" / "log.db"
         assert f"another process (PID {holder.pid}) uses the database {database}: stop" in str(caught.value)
     log = EventLog(tmp_path / "other", f"sqlite:///{tmp_path / path}")
-    with pytest.raises(AlreadyOpenError):
+    with pytest.raises(AlreadyOpenError, match="uses the database"):
         EventLog(tmp_path / "state")
     log.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +25,7 @@ from locb.cli.data.log_options import (
     User,
     reading_options,
 )
+from locb.cli.errors import leave
 
 SIZE, CERTIFICATES = "Groups", "Certificates"
 STEPS = {
@@ -136,9 +139,12 @@ def groups(
         missing_reward=missing_reward,
         decimal=decimal,
     )
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True
-    ) as bar:
+    with (
+        _not_resumable(),
+        Progress(
+            SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True
+        ) as bar,
+    ):
         task = bar.add_task("Opening the log", total=None)
         found = locb.find_groups(
             [str(path) for path in log],
@@ -165,6 +171,16 @@ def groups(
         for other, distance, *_ in _similar(found, name).iter_rows():
             console.print(f"  {other}  distance {distance:.3g}", markup=False)
     print_written(written)
+
+
+@contextmanager
+def _not_resumable() -> Iterator[None]:
+    """On Ctrl-C, exit with a message."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        saved = "nothing was saved, because the groups depend on all rows of the log"
+        leave(f"interrupted; {saved}; run the same command to start again", 130)
 
 
 def _print(found: Any) -> None:

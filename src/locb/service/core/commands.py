@@ -148,6 +148,8 @@ class Batch:
         Unix times of the decisions that get their first reward or default reward.
     request_ids : dict of int to str or None
         Id of the request that sent the reward, by the sequence number of the observation.
+    senders : list of (str or None)
+        Id of the request that sent each command.
     activated : dict of str to (CachedDecision, float)
         Activated decisions by id, with the Unix time of the activation.
     erased_user : str or None
@@ -167,6 +169,7 @@ class Batch:
     observed: dict[str, tuple[CachedDecision, ObservationRow]] = field(default_factory=dict)
     first_reward_times: list[float] = field(default_factory=list)
     request_ids: dict[int, str | None] = field(default_factory=dict)
+    senders: list[str | None] = field(default_factory=list)
     activated: dict[str, tuple[CachedDecision, float]] = field(default_factory=dict)
     erased_user: str | None = None
     rebuilt: tuple[ServablePolicy, list[int]] | None = None

@@ -101,6 +101,7 @@ class Engine:
         batch = self._new_batch()
         known = {row.decision.id.decode(): row for row in found}
         batch.outcomes = [None] * len(commands)
+        batch.senders = [command.request_id for command in commands]
         try:
             self._decide(commands, known, batch)
             for position, command in enumerate(commands):

@@ -247,7 +247,8 @@ class GroupCommitter:
         try:
             self.after_commit(batch)
         except Exception:  # the batch is durable and learned, so its commands have succeeded
-            _log.exception("updating the statistics or writing a snapshot failed after a commit")
+            extra = {"request_ids": batch.senders} if batch.senders else None
+            _log.exception("updating the statistics or writing a snapshot failed after a commit", extra=extra)
 
     # For callers that hold the commit lock
 

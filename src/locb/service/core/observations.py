@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, cast
@@ -16,7 +17,7 @@ import numpy as np
 from locb.common.rounds import Rounds
 from locb.policies import CompiledPolicy, Policy
 from locb.policies.base.capabilities import SupportsCorrection, class_supports
-from locb.policies.base.reward_scale import report_problems_to
+from locb.policies.base.reward_scale import HIGHEST, LOWEST, report_problems_to
 from locb.service.store.schema import CORRECTION
 
 MIN_PLAYED = 5  # minimum number of observations for one call of ``play``; fewer are faster with ``update``
@@ -39,24 +40,31 @@ def learn(
     request_ids : mapping of int to str or None
         Id of the request that sent each reward, for log messages, by the sequence number of the observation.
     """
-    with report_problems_to(_log_scale_problem):
-        _learn_all(policy, observations, request_ids)
+    for corrections, group in groupby(observations, lambda observation: observation.kind >= CORRECTION):
+        run = list(group)
+        if not corrections and len(run) >= MIN_PLAYED and isinstance(policy, CompiledPolicy):
+            with report_problems_to(partial(_log_scale_problem, run, request_ids)):
+                if _play(policy, run):
+                    continue
+        for observation in run:
+            with report_problems_to(partial(_log_scale_problem, [observation], request_ids)):
+                _learn_one(policy, observation, request_ids)
 
 
-def _log_scale_problem(problem: str) -> None:
+def _log_scale_problem(observations: Sequence[Any], request_ids: Mapping[int, str | None], problem: str) -> None:
+    """Log a problem of the scale of rewards, with the ids of the requests that sent the rewards out of range, if any.
+
+    A problem of other rewards, which are all too small, has the ids of all these observations.
+    """
+    out_of_range = [row for row in observations if not LOWEST <= row.reward <= HIGHEST]
+    found = dict.fromkeys(request_ids.get(row.seq) for row in out_of_range or observations)
+    senders = [request_id for request_id in found if request_id is not None]
     _log.warning(
         "%s, but the policy assumes rewards of about 0 to 1, and its choices may be poor: start the service with a new "
         "store and with --reward-range low,high, the lowest and the highest reward",
         problem,
+        extra={"request_ids": senders} if senders else None,
     )
-
-
-def _learn_all(policy: Policy, observations: Sequence[Any], request_ids: Mapping[int, str | None]) -> None:
-    for corrections, group in groupby(observations, lambda observation: observation.kind >= CORRECTION):
-        run = list(group)
-        if corrections or len(run) < MIN_PLAYED or not isinstance(policy, CompiledPolicy) or not _play(policy, run):
-            for observation in run:
-                _learn_one(policy, observation, request_ids)
 
 
 def _play(policy: Policy, observations: Sequence[Any]) -> bool:
