@@ -742,7 +742,7 @@ class ELOC(Policy):
         if i in self.seeds:
             if self.m[i] >= 16 and self.m[i] % 8 == 0:
                 self.merge(self.seeds.index(i), evidence)
-        elif self.m[i] in (16, 32, 64, 128, 256, 512, 1024) and responsibilities[-1] > 0.5:
+        elif self.m[i] >= 16 and self.m[i] & (self.m[i] - 1) == 0 and responsibilities[-1] > 0.5:
             self.reseed(i)
 
     def subtract_location(self, location):

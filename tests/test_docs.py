@@ -1,5 +1,6 @@
-"""The documentation: its examples run, its links resolve, and its images and repository files are complete."""
+"""The documentation: its examples run, its links resolve, its images and tables are complete and up to date."""
 
+import ast
 import doctest
 import importlib
 import pkgutil
@@ -111,6 +112,51 @@ def test_results_page_matches_its_csv_files() -> None:
     results = DOCS / "results"
     assert (DOCS / "results.md").read_text(encoding="utf-8") == render(results)
     assert {"reproduce", "verify"} <= {folder.name for folder in results.iterdir()} <= set(PARTS)
+
+
+def table_rows(page: Path, name: str) -> list[list[str]]:
+    """Return the cells of the table between the comments <!-- name --> and <!-- end of name -->, without headings."""
+    _, _, text = page.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")
+    table, end, _ = text.partition(f"<!-- end of {name} -->")
+    assert end, f"{page} has no table {name}"
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+def assigned_constants(source: str) -> dict[str, str]:
+    """Return the name and the value, as written, of each constant that a module assigns."""
+    found = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign):
+            (target,), value = node.targets, node.value
+            pairs = zip(target.elts, value.elts, strict=True) if isinstance(target, ast.Tuple) else [(target, value)]
+            found |= {name.id: ast.get_source_segment(source, number) for name, number in pairs}
+    return found
+
+
+def test_table_of_constants_matches_the_kernels() -> None:
+    kernels = ROOT / "src" / "locb" / "kernels" / "eloc"
+    source = (kernels / "state.py").read_text(encoding="utf-8")
+    _, found, model = source.partition("# Initial values, relative to the scale")  # the lines before define indices
+    model, end, _ = model.partition("class ELOCState")
+    assert found
+    assert end
+    rows = table_rows(DOCS / "explanation" / "eloc.md", "constants of ELOC")
+    assert [(row[0].strip("`"), row[1].strip("`")) for row in rows] == list(assigned_constants("#" + model).items())
+    for name, _, _, files, *_ in rows:
+        for path in re.findall("`(.*?)`", files):
+            assert name.strip("`") in (kernels / path).read_text(encoding="utf-8"), (name, path)
+
+
+def test_every_constant_names_the_scenarios_that_informed_it() -> None:
+    from locb.experiments.scenarios.registry import DEVELOPMENT, EVALUATION, SCENARIOS
+
+    rows = table_rows(DOCS / "reference" / "scenarios.md", "constants and scenarios")
+    constants = [name for row in rows for name in re.findall("`([A-Z_]+)`", row[0])]
+    model = [row[0].strip("`") for row in table_rows(DOCS / "explanation" / "eloc.md", "constants of ELOC")]
+    assert sorted(constants) == sorted(model)
+    for _, _, *columns in rows:
+        for role, names in zip((DEVELOPMENT, EVALUATION), columns, strict=True):
+            assert {SCENARIOS[name].role for name in re.findall("`(.*?)`", names)} <= {role}
 
 
 def test_images_are_generated_and_shown() -> None:
