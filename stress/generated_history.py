@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from locb.environments import Synthetic
+from locb.recommender.commands import EncodedDecision, RecommendCommand, RewardCommand
+from locb.recommender.engine import Engine
+from locb.recommender.user_index import UserIndex
 from locb.service.config import ServiceConfig
-from locb.service.core.commands import EncodedDecision, RecommendCommand, RewardCommand
-from locb.service.core.engine import Engine
 from locb.service.core.model import load_or_create_model
-from locb.service.core.user_index import UserIndex
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.log import EventLog

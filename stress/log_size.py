@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
 
+from locb.recommender.commands import EncodedDecision, RecommendCommand, RewardCommand
+from locb.recommender.engine import Engine
+from locb.recommender.user_index import UserIndex
 from locb.service.config import ServiceConfig
 from locb.service.core.background.retention import DROPPED_PER_STEP
-from locb.service.core.commands import EncodedDecision, RecommendCommand, RewardCommand
-from locb.service.core.engine import Engine
 from locb.service.core.model import load_or_create_model
-from locb.service.core.user_index import UserIndex
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, Features, RecommendRequest
 from locb.service.store import schema as tables

@@ -9,12 +9,12 @@ import pytest
 
 from locb.evaluation.clusters import Membership
 from locb.policies import EvidenceSource, Explanation
+from locb.recommender.commands import Command, RecommendCommand, RewardCommand
+from locb.recommender.engine import Engine
+from locb.recommender.user_index import UserIndex
 from locb.service.core import decision_encoding
-from locb.service.core.commands import Command, RecommendCommand, RewardCommand
 from locb.service.core.decision_encoding import render_stored
-from locb.service.core.engine import Engine
 from locb.service.core.model import new_model
-from locb.service.core.user_index import UserIndex
 from locb.service.packed_responses import chosen_context, pack_cluster, unpack_clusters
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from locb.service.core.commands import ActivateCommand, Batch, RecommendCommand, RewardCommand
-from locb.service.core.default_rewards import DefaultRewards
-from locb.service.core.engine import Engine
+from locb.recommender.commands import ActivateCommand, Batch, RecommendCommand, RewardCommand
+from locb.recommender.default_rewards import DefaultRewards
+from locb.recommender.engine import Engine
+from locb.recommender.user_index import UserIndex
 from locb.service.core.model import new_model
 from locb.service.core.replay import replay
-from locb.service.core.user_index import UserIndex
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.log import EventLog

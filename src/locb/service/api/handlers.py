@@ -12,10 +12,10 @@ from msgspec import Raw, Struct
 from starlette.responses import FileResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
+from locb.recommender.commands import EncodedDecision, Outcome, RecommendCommand, RewardCommand
 from locb.service.api.context import AppContext
 from locb.service.api.metrics import CONTENT_TYPE
 from locb.service.api.request_params import parse_integer
-from locb.service.core.commands import EncodedDecision, Outcome, RecommendCommand, RewardCommand
 from locb.service.dashboard import user_detail as user_views
 from locb.service.dashboard.schemas import SimilarUsers
 from locb.service.errors import ProblemError

@@ -10,7 +10,7 @@ from locb.common.feature_hashing import feature_contributions, signed_indices
 from locb.evaluation.clusters import Membership
 from locb.policies import EvidenceSource as PolicyEvidenceSource
 from locb.policies import Explanation as PolicyExplanation
-from locb.service.core.user_index import UserIndex
+from locb.recommender.user_index import UserIndex
 from locb.service.packed_responses import (
     NameOf,
     PackedExplanation,

@@ -15,21 +15,21 @@ from locb.policies import policy_spec
 from locb.policies.base.capabilities import SupportsCertificates, SupportsSnapshot, UnavailableError
 from locb.policies.base.certificates import CertificateMixin, certify
 from locb.policies.base.policy import ServablePolicy
+from locb.recommender.commands import Batch
+from locb.recommender.default_rewards import DefaultRewards
+from locb.recommender.engine import Engine
+from locb.recommender.user_index import UserIndex
 from locb.service import errors
 from locb.service.config import ServiceConfig
 from locb.service.core.background.retention import Retention
 from locb.service.core.background.store_watchdog import watch_store
 from locb.service.core.background.supervised_tasks import BackgroundTasks
 from locb.service.core.background.wal_checkpoints import checkpoint_periodically
-from locb.service.core.commands import Batch
-from locb.service.core.default_rewards import DefaultRewards
-from locb.service.core.engine import Engine
 from locb.service.core.erasure import Eraser
 from locb.service.core.group_commit import GroupCommitter
 from locb.service.core.model import load_or_create_model, warm_up
 from locb.service.core.replay import replay
 from locb.service.core.snapshots import Snapshots
-from locb.service.core.user_index import UserIndex
 from locb.service.stats.event_stats import EventStats, uses_group
 from locb.service.stats.history_backfill import HistoryBackfill
 from locb.service.store.chain import Damage

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from locb.service.core.commands import CachedDecision
+from locb.recommender.commands import CachedDecision
 from locb.service.packed_responses import chosen_context
 from locb.service.store.log import EventLog
 

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Sequence
 from locb.policies import Explanation
 from locb.policies.base.capabilities import explainer
 from locb.policies.base.policy import ServablePolicy
-from locb.service import errors
-from locb.service.core.commands import (
+from locb.recommender.commands import (
     ActivateCommand,
     Batch,
     CachedDecision,
@@ -25,10 +24,11 @@ from locb.service.core.commands import (
     RecommendCommand,
     RewardCommand,
 )
+from locb.recommender.default_rewards import DefaultRewards
+from locb.recommender.observations import learn
+from locb.recommender.user_index import UserIndex
+from locb.service import errors
 from locb.service.core.decision_encoding import DecisionEncoder
-from locb.service.core.default_rewards import DefaultRewards
-from locb.service.core.observations import learn
-from locb.service.core.user_index import UserIndex
 from locb.service.errors import ProblemError
 from locb.service.packed_responses import chosen_context
 from locb.service.request_parsing import ParsedRequest
