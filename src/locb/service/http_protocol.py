@@ -12,10 +12,11 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from locb.recommender.interfaces import REQUEST_ID
 from locb.service import errors
 from locb.service.api.middleware import REQUEST_ID_HEADER, make_request_id
 from locb.service.connections import Connections, client_network
-from locb.service.errors import REQUEST_ID, ProblemError
+from locb.service.errors import ProblemError
 from locb.service.responses import problem_response
 
 _log = logging.getLogger("locb.service")

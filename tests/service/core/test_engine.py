@@ -7,11 +7,11 @@ import pytest
 
 from locb.recommender.commands import Batch, EncodedDecision, RecommendCommand, RewardCommand
 from locb.recommender.default_rewards import DefaultRewards
-from locb.recommender.engine import Engine
 from locb.recommender.user_index import UserIndex
 from locb.service.core.audit import repeat_decisions
 from locb.service.core.decision_encoding import DecisionEncoder
 from locb.service.core.model import new_model
+from locb.service.core.service_engine import ServiceEngine
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
@@ -30,7 +30,9 @@ class EngineWithLog:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.log = EventLog(folder)
-        self.engine = Engine(MODEL.build(), UserIndex(MODEL.initial_users), 0, **({"cache_size": 1000} | options))
+        self.engine = ServiceEngine(
+            MODEL.build(), UserIndex(MODEL.initial_users), 0, **({"cache_size": 1000} | options)
+        )
 
     def commit(self, batch: Batch) -> Batch:
         self.log.commit(batch.records)

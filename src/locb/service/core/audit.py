@@ -14,8 +14,8 @@ from typing import Any
 from locb.common.arrays import Floats
 from locb.policies import Policy
 from locb.policies.base.policy import ServablePolicy
-from locb.recommender.observations import learn
 from locb.service.config import ServiceConfig
+from locb.service.core.learning import learn
 from locb.service.core.model import Model, load_or_create_model
 from locb.service.request_parsing import parse_stored_request
 from locb.service.store.chain import Damage
