@@ -82,8 +82,6 @@ class Engine:
         self._recent: dict[str, CachedDecision] = {}
         self._unlogged_indices = range(policy.n_users, policy.n_users)  # highest user indices: not in the log yet
 
-    # Lookups before a batch is prepared
-
     def ids_to_find(self, commands: Iterable[Command]) -> list[str]:
         """Return the ids of the decisions that the caller must read from the log and pass to ``prepare``."""
         wanted = []
@@ -308,7 +306,7 @@ class Engine:
         if batch.records.users:
             self._unlogged_indices = range(self.policy.n_users, self.policy.n_users)
         for decision_id, decision in batch.decisions.items():
-            self._cache(decision_id, decision)
+            self.cache(decision_id, decision)
         if batch.records.observations:
             self._learn(self.policy, batch.records.observations, batch.request_ids)
         for decision_id, (decision, observation) in batch.observed.items():
@@ -323,7 +321,8 @@ class Engine:
             self._apply_rebuild(*batch.rebuilt)
         self.seq = batch.last_seq
 
-    def _cache(self, decision_id: str, decision: CachedDecision) -> None:
+    def cache(self, decision_id: str, decision: CachedDecision) -> None:
+        """Keep a recent decision in memory, and discard the oldest ones above the limit."""
         self._recent[decision_id] = decision
         self._await_reward(decision_id, decision)
         while len(self._recent) > self._cache_size:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # Kinds of observations: the first reward of a decision; a default reward, learned when no reward arrives in time; and a
 # correction, which replaces the reward that was learned before. The second correction of a decision has the kind
@@ -47,7 +47,7 @@ class FoundDecision(NamedTuple):
     decision: DecisionRow
     kind: int | None
     reward: float | None
-    response: bytes | None = None  # JSON; None unless the query asks for it
+    response: Any = None  # JSON, or the recommendation of the library; None unless the query asks for it
 
 
 @dataclass(slots=True)
