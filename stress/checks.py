@@ -18,13 +18,13 @@ from locb.loadtest import Report
 from locb.policies.base import file_format
 from locb.policies.base.capabilities import explainer
 from locb.policies.base.policy import ServablePolicy
+from locb.recommender.events import CORRECTION
 from locb.service.config import ServiceConfig
 from locb.service.core.audit import MAX_DAMAGE, repeat_decisions
 from locb.service.core.model import load_or_create_model
 from locb.service.core.snapshots import Snapshots
 from locb.service.packed_responses import stored_arm, unpack
 from locb.service.store.log import EventLog
-from locb.service.store.schema import CORRECTION
 
 # Names of the counts in the result of check that must be 0.
 VIOLATIONS = (

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from locb.environments import Synthetic
+from locb.recommender.commands import EncodedDecision, RecommendCommand, RewardCommand
+from locb.recommender.user_index import UserIndex
 from locb.service.config import ServiceConfig
-from locb.service.core.commands import EncodedDecision, RecommendCommand, RewardCommand
-from locb.service.core.engine import Engine
 from locb.service.core.model import load_or_create_model
-from locb.service.core.user_index import UserIndex
+from locb.service.core.service_engine import ServiceEngine
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.log import EventLog
@@ -56,7 +56,7 @@ def generate_history(
         config = ServiceConfig(folder, policy=policy, dim=DIM)
         model, _ = load_or_create_model(config, log)
         users_in_policy = UserIndex(model.initial_users)
-        engine = Engine(model.build(), users_in_policy, log.last_seq(), cache_size=config.decision_cache)
+        engine = ServiceEngine(model.build(), users_in_policy, log.last_seq(), cache_size=config.decision_cache)
         environment = Synthetic(n_users=users, n_clusters=10, raw_dim=DIM - 1, n_arms=ARMS, seed=seed)
         rng = np.random.default_rng(seed)
         names = [f"arm-{arm}" for arm in range(ARMS)]

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
 
+from locb.recommender.commands import EncodedDecision, RecommendCommand, RewardCommand
+from locb.recommender.user_index import UserIndex
 from locb.service.config import ServiceConfig
 from locb.service.core.background.retention import DROPPED_PER_STEP
-from locb.service.core.commands import EncodedDecision, RecommendCommand, RewardCommand
-from locb.service.core.engine import Engine
 from locb.service.core.model import load_or_create_model
-from locb.service.core.user_index import UserIndex
+from locb.service.core.service_engine import ServiceEngine
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, Features, RecommendRequest
 from locb.service.store import schema as tables
@@ -53,7 +53,7 @@ def log_size(location: StoreLocation, shape: Shape, decisions: int = 8_000, user
     try:
         config = ServiceConfig(location.folder, policy=shape.policy, dim=shape.dim)
         model, _ = load_or_create_model(config, log)
-        engine = Engine(model.build(), UserIndex(model.initial_users), 0, cache_size=decisions)
+        engine = ServiceEngine(model.build(), UserIndex(model.initial_users), 0, cache_size=decisions)
         for written in range(0, decisions, BATCH_SIZE):
             requests = [_request(rng, shape, users) for _ in range(min(BATCH_SIZE, decisions - written))]
             now = 1.8e9 + written
@@ -101,7 +101,7 @@ def _request(rng: Random, shape: Shape, users: int) -> RecommendRequest:
     return RecommendRequest(f"user-{rng.randrange(users):05d}", arms, count=shape.ranked)
 
 
-def _commit(engine: Engine, log: EventLog, commands: list[Any]) -> list[Any]:
+def _commit(engine: ServiceEngine, log: EventLog, commands: list[Any]) -> list[Any]:
     batch = engine.prepare(commands)
     log.commit(batch.records)
     engine.apply(batch)

@@ -148,8 +148,10 @@ def test_environment_variables(inventory: dict[str, set[str]]) -> None:
 
 def test_format_versions() -> None:
     from locb.policies.base import file_format
+    from locb.recommender.saved_recommender import RECOMMENDER
     from locb.service.store import schema
 
     page = (ROOT / "docs" / "reference" / "file-formats.md").read_text(encoding="utf-8")
     assert f"| saved policies | {file_format.VERSION} |" in page
+    assert f"| saved recommenders | {RECOMMENDER.version} |" in page
     assert f"| store of the service | {schema.FORMAT} |" in page

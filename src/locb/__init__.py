@@ -46,6 +46,8 @@ if TYPE_CHECKING:
         register_policy,
         validate_parameters,
     )
+    from locb.recommender.recommender import Recommender
+    from locb.recommender.results import Recommendation
 
 __version__ = "0.1.0"
 __all__ = [
@@ -78,6 +80,8 @@ __all__ = [
     "Parameter",
     "Policy",
     "PolicySpec",
+    "Recommendation",
+    "Recommender",
     "RecordedRounds",
     "RewardScaleWarning",
     "Rounds",
@@ -116,6 +120,8 @@ _MODULES = {
     "locb.logs.groups.user_groups": ("UserGroups",),
     "locb.logs.results": ("Evaluation", "Tuning"),
     "locb.logs.tune": ("tune",),
+    "locb.recommender.recommender": ("Recommender",),
+    "locb.recommender.results": ("Recommendation",),
     "locb.policies": (
         "RCLUMB",
         "CAB",

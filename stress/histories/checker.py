@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
+from locb.recommender.events import CORRECTION, DEFAULT, REWARD
 from stress.histories.record import History, Kind, Logged, LoggedDecision, LoggedObservation, Request
 
 EXPECTED_STATUSES: dict[Kind, tuple[int, ...]] = {

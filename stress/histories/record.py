@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
-from locb.service.store.schema import CORRECTION
+from locb.recommender.events import CORRECTION
 
 Kind = Literal["decide", "reward", "activate", "erase"]
 Outcome = Literal["acknowledged", "refused", "unknown"]

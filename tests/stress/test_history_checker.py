@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
+from locb.recommender.events import CORRECTION, DEFAULT, REWARD
 from stress.histories.checker import find_violations
 from stress.histories.record import (
     History,

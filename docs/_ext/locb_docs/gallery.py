@@ -20,6 +20,7 @@ ORDER = (
     "own_policy",
     "own_environment",
     "parameter_grid",
+    "recommend_by_name",
     "inspect_groups",
     "coba_side_by_side",
     "choose_gamma_and_policy",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
-from contextvars import ContextVar
 from http import HTTPStatus
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from locb.recommender.interfaces import REQUEST_ID
 from locb.service.schemas import Problem
 
 # Title of each problem type. The type in a response is the key, prefixed with PROBLEM_URN.
@@ -34,14 +35,13 @@ TITLES = {
 }
 PROBLEM_URN = "urn:locb:problem:"
 
-# Id of the current request, which problems and log lines contain; None outside of requests.
-REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
-
 # Seconds after which a client can retry, by cause.
 RETRY_BUSY = 1
 RETRY_STORE = 2
 RETRY_EXPORT = 10
 RETRY_STOPPING = 5
+_SEE_LOG = "see the messages on standard error of the service"
+_log = logging.getLogger("locb.service")
 
 
 class ProblemError(Exception):
@@ -263,6 +263,17 @@ def export_failed(reason: object) -> ProblemError:
     return ProblemError(503, "unavailable", detail, retry_after=RETRY_STORE)
 
 
-def internal(detail: str = "unexpected error; see the messages on standard error of the service") -> ProblemError:
+def first_request_failed(decision_id: str) -> ProblemError:
+    """Return the problem of a repeated request whose first request failed (500)."""
+    return internal(f"the first request for decision {decision_id!r} failed; {_SEE_LOG}")
+
+
+def policy_failed(error: Exception, request_id: str | None) -> ProblemError:
+    """Log the error of a policy while it is handled, and return the problem of the request (500)."""
+    _log.exception("the policy failed to recommend", extra={"request_id": request_id})
+    return internal(f"the policy failed to recommend: {type(error).__name__}; {_SEE_LOG}")
+
+
+def internal(detail: str = f"unexpected error; {_SEE_LOG}") -> ProblemError:
     """Return the problem of an unexpected error (500)."""
     return ProblemError(500, "internal", detail)

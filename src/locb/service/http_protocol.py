@@ -13,10 +13,11 @@ import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from locb.recommender.interfaces import REQUEST_ID
 from locb.service import errors
 from locb.service.api.middleware import REQUEST_ID_HEADER, make_request_id
 from locb.service.connections import Connections, client_network
-from locb.service.errors import REQUEST_ID, ProblemError
+from locb.service.errors import ProblemError
 from locb.service.responses import problem_response
 
 # Received data are parsed in parts, so that a client with many small requests, headers or chunks neither blocks the

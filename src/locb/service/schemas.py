@@ -6,11 +6,11 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from locb.recommender.events import MAX_ID_LENGTH, MAX_REWARD
+
 MAX_ARMS = 1000  # arms in one request
 MAX_BATCH = 1000  # requests or rewards in one batch
 MAX_ARM_NAMES = 5000  # named features of one arm
-MAX_ID_LENGTH = 256  # characters
-MAX_REWARD = 1e6  # absolute value
 FINAL = (
     "Whether the cluster is final: it loses no members, and accepts only users who arrive later. Of the built-in "
     "policies, only LOCB has final clusters."

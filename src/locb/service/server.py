@@ -19,13 +19,13 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from locb.recommender.interfaces import REQUEST_ID
 from locb.service.api.app import make_app
 from locb.service.api.auth import Tokens, is_loopback
 from locb.service.api.token_file import TokenFile
 from locb.service.config import ServiceConfig
 from locb.service.connections import Connections
 from locb.service.core.service import Service
-from locb.service.errors import REQUEST_ID
 from locb.service.http_protocol import SingleWriteProtocol
 from locb.service.store.database import StoreError
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from locb.common.feature_hashing import feature_row
+from locb.recommender.requests import NAMES_PER_STEP
 from locb.service.api import handlers
-from locb.service.request_parsing import NAMES_PER_STEP, parse_in_steps, parse_request, parse_stored_request
+from locb.service.api.handlers import parse_in_steps
+from locb.service.request_parsing import parse_request, parse_stored_request
 from locb.service.schemas import MAX_ARM_NAMES, Arm, RecommendRequest
 from serving import serving
 

@@ -13,12 +13,13 @@ from msrest.exceptions import HttpOperationError
 
 from locb.common.feature_hashing import feature_row
 from locb.service.api.auth import Tokens
+from locb.service.api.handlers import parse_in_steps
 from locb.service.api.personalizer import handlers, schemas
 from locb.service.api.personalizer.conversion import to_arguments
 from locb.service.api.scopes import SCOPES
 from locb.service.core.audit import repeat_decisions
 from locb.service.core.service import Service
-from locb.service.request_parsing import parse_in_steps, parse_stored_request
+from locb.service.request_parsing import parse_stored_request
 from serving import same_state, serving, wait_for
 
 KEY = "key-of-the-application"

@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from locb.service.core.observations import learn
 
 import locb
 from locb.service.api.routes import ROUTES
-from locb.service.core.observations import learn
 from locb.service.core.service import Service
 from locb.service.server import JsonFormatter
 from locb.service.store.database import StoreError

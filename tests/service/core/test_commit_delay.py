@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from locb.recommender.commands import RecommendCommand, RewardCommand
 from locb.service.config import ServiceConfig
 from locb.service.core.background import queues
 from locb.service.core.background.queues import CommandQueue
-from locb.service.core.commands import RecommendCommand, RewardCommand
 from locb.service.core.service import Service
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request

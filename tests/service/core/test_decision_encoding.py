@@ -9,12 +9,12 @@ import pytest
 
 from locb.evaluation.clusters import Membership
 from locb.policies import EvidenceSource, Explanation
+from locb.recommender.commands import Command, RecommendCommand, RewardCommand
+from locb.recommender.user_index import UserIndex
 from locb.service.core import decision_encoding
-from locb.service.core.commands import Command, RecommendCommand, RewardCommand
 from locb.service.core.decision_encoding import render_stored
-from locb.service.core.engine import Engine
 from locb.service.core.model import new_model
-from locb.service.core.user_index import UserIndex
+from locb.service.core.service_engine import ServiceEngine
 from locb.service.packed_responses import chosen_context, pack_cluster, unpack_clusters
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
@@ -22,10 +22,10 @@ from locb.service.schemas import Arm, RecommendRequest
 USERS = [f"user {number}" for number in range(6)]
 
 
-def make_engine(policy: str, **parameters: Any) -> tuple[Engine, Callable[..., list[Any]]]:
+def make_engine(policy: str, **parameters: Any) -> tuple[ServiceEngine, Callable[..., list[Any]]]:
     """Return an engine with all users, and a function that handles commands without a log."""
     model = new_model(policy, 2, {"n_seeds": 2, **parameters} if policy in ("locb", "eloc") else parameters)
-    engine = Engine(model.build(), UserIndex(model.initial_users), 0, cache_size=1000)
+    engine = ServiceEngine(model.build(), UserIndex(model.initial_users), 0, cache_size=1000)
 
     def handle(*commands: Command) -> list[Any]:
         batch = engine.prepare(commands)

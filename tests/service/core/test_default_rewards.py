@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from locb.service.core.commands import ActivateCommand, Batch, RecommendCommand, RewardCommand
-from locb.service.core.default_rewards import DefaultRewards
-from locb.service.core.engine import Engine
+from locb.recommender.commands import ActivateCommand, Batch, RecommendCommand, RewardCommand
+from locb.recommender.default_rewards import DefaultRewards
+from locb.recommender.events import CORRECTION, DEFAULT, REWARD
+from locb.recommender.user_index import UserIndex
 from locb.service.core.model import new_model
 from locb.service.core.replay import replay
-from locb.service.core.user_index import UserIndex
+from locb.service.core.service_engine import ServiceEngine, unrewarded_decisions
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.log import EventLog
-from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
 from serving import arms, same_state, serving, wait_for
 
 MODEL = new_model("locb", 2, {"n_seeds": 2, "gamma": 0.5})
@@ -49,9 +49,9 @@ class EngineWithLog:
         names = [(index, name.decode()) for index, _, name in self.log.users() if name is not None]
         self.clock = Clock()
         pending = DefaultRewards(DEFAULT_REWARD, WAIT, self.clock)
-        pending.load(self.log, now, MODEL.dim)
+        pending.load(unrewarded_decisions(self.log, MODEL.dim), now)
         users = UserIndex(policy.n_users, names)
-        self.engine = Engine(policy, users, self.log.last_seq(), default_rewards=pending, cache_size=cache_size)
+        self.engine = ServiceEngine(policy, users, self.log.last_seq(), default_rewards=pending, cache_size=cache_size)
 
     def prepare(self, *commands: Any) -> Batch:
         wanted = [decision_id.encode() for decision_id in self.engine.ids_to_find(commands)]

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from locb.recommender.commands import Batch, EncodedDecision, RecommendCommand, RewardCommand
+from locb.recommender.default_rewards import DefaultRewards
+from locb.recommender.user_index import UserIndex
 from locb.service.core.audit import repeat_decisions
-from locb.service.core.commands import Batch, EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.core.decision_encoding import DecisionEncoder
-from locb.service.core.default_rewards import DefaultRewards
-from locb.service.core.engine import Engine
 from locb.service.core.model import new_model
-from locb.service.core.user_index import UserIndex
+from locb.service.core.service_engine import ServiceEngine
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
@@ -30,7 +30,9 @@ class EngineWithLog:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.log = EventLog(folder)
-        self.engine = Engine(MODEL.build(), UserIndex(MODEL.initial_users), 0, **({"cache_size": 1000} | options))
+        self.engine = ServiceEngine(
+            MODEL.build(), UserIndex(MODEL.initial_users), 0, **({"cache_size": 1000} | options)
+        )
 
     def commit(self, batch: Batch) -> Batch:
         self.log.commit(batch.records)
@@ -143,7 +145,7 @@ def test_rewards_are_added_in_one_batch(served: EngineWithLog) -> None:
 
 def test_number_of_added_rewards_is_limited(served: EngineWithLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of the correction is stored in 16 bits."""
-    monkeypatch.setattr("locb.service.core.commands.MAX_KIND", 3)
+    monkeypatch.setattr("locb.recommender.commands.MAX_KIND", 3)
     *accepted, refused = served.serve(recommend("ann", "a"), *[RewardCommand("a", 0.1, 1.0, "sum")] * 4)
     assert not any(isinstance(outcome, ProblemError) for outcome in accepted)
     assert isinstance(refused, ProblemError)

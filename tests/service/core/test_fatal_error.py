@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from locb.recommender.commands import RecommendCommand
 from locb.service.config import ServiceConfig
-from locb.service.core.commands import RecommendCommand
 from locb.service.core.service import Service
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request

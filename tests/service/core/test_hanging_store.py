@@ -13,11 +13,11 @@ import httpx
 import psycopg
 import pytest
 
+from locb.recommender.commands import ActivateCommand
 from locb.service import errors
 from locb.service.core import group_commit
 from locb.service.core.background import store_watchdog
 from locb.service.core.background.queues import CommandQueue
-from locb.service.core.commands import ActivateCommand
 from locb.service.store import database, locks, log, sqlite
 from serving import arms, serving, wait_for
 from stress.postgres import PostgresServer

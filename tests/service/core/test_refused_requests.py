@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, text
 
+from locb.recommender.commands import ActivateCommand, EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.config import ServiceConfig
 from locb.service.core import group_commit
-from locb.service.core.commands import ActivateCommand, EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.core.service import Service
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request

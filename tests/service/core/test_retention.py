@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import text
 
 from commandline import call
+from locb.recommender.events import DEFAULT, Records
 from locb.service.core.audit import audit, check_log
 from locb.service.core.background import retention
 from locb.service.core.decision_encoding import render_stored
 from locb.service.store.database import StoreError
 from locb.service.store.log import EventLog
-from locb.service.store.schema import DEFAULT, Records
 from service.store.sample_rows import decision, observation, sample_records
 from serving import arms, play, same_state, serving, wait_for
 

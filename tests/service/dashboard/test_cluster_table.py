@@ -10,7 +10,7 @@ from dashboard_data import DIM, GENRES, get, make_state, play, read_observations
 
 from locb.common.feature_hashing import features
 from locb.policies.base.user_batch import membership_probabilities
-from locb.service.core.user_index import UserIndex
+from locb.recommender.user_index import UserIndex
 from locb.service.dashboard import certificate_cache, cluster_table, state_view
 from serving import serving, wait_for
 

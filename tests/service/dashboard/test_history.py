@@ -11,10 +11,10 @@ import pytest
 from dashboard_data import count_decisions, get, read_observations
 
 from locb.common.spans import SPANS
+from locb.recommender.events import REWARD, ObservationRow, Records
 from locb.service.dashboard.history import history
 from locb.service.dashboard.page_files import GENERATED_FILES
 from locb.service.stats.event_stats import EventStats
-from locb.service.store.schema import REWARD, ObservationRow, Records
 
 DAY = 86_400.0
 LENGTHS = {"hour": 3600.0, "day": DAY, "month": 30 * DAY}

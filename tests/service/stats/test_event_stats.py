@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from locb.recommender.events import CORRECTION, DEFAULT, REWARD, DecisionRow, ObservationRow, Records
 from locb.service.packed_responses import PackedSource
 from locb.service.stats import event_stats as event_stats_module
 from locb.service.stats import history_backfill
 from locb.service.stats.event_stats import DAY, FIVE_MINUTES, RETENTION, TEN_SECONDS, THREE_HOURS, Counts, EventStats
 from locb.service.stats.history_backfill import backfill, match_corrections
 from locb.service.store.log import EventLog
-from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, DecisionRow, ObservationRow, Records, observations
+from locb.service.store.schema import observations
 from service.store.sample_rows import decision, observation, packed_response
 
 NOW = time.time()

@@ -2,9 +2,9 @@
 
 import struct
 
+from locb.recommender.events import REWARD, DecisionRow, ObservationRow, Records
 from locb.service.packed_responses import PackedExplanation, PackedResponse, PackedSource, pack, pack_cluster
 from locb.service.schemas import Arm, RecommendRequest
-from locb.service.store.schema import REWARD, DecisionRow, ObservationRow, Records
 
 CONTEXT = struct.pack("<2d", 0.6, 0.8)
 REQUEST = pack(RecommendRequest("ann", [Arm("x", [1.0, 0.0]), Arm("y", [0.6, 0.8])]))

@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
+from locb.recommender.events import Records
 from locb.service.store import locks
 from locb.service.store import log as log_module
 from locb.service.store.database import StoreError, close_pool
 from locb.service.store.log import EventLog
-from locb.service.store.schema import Records
 from service.store.sample_rows import decision, sample_records
 
 Opener = Callable[[Any], EventLog]

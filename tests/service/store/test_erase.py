@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from locb.recommender.events import Records
 from locb.service.store import reader as reader_module
 from locb.service.store import sqlite
 from locb.service.store.log import EventLog
-from locb.service.store.schema import Records
 from service.store.sample_rows import decision, observation, sample_records, user_row
 
 

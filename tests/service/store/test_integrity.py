@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import text
 
 from commandline import call
+from locb.recommender.events import CORRECTION, DEFAULT, Records
 from locb.service.config import ServiceConfig
 from locb.service.core.background import wal_checkpoints
 from locb.service.core.service import Service
 from locb.service.store.chain import DIGEST_BYTES, digest_user, load_salts
 from locb.service.store.integrity import DamagedLogError
 from locb.service.store.log import EventLog
-from locb.service.store.schema import CORRECTION, DEFAULT, Records
 from service.store.sample_rows import decision, observation, sample_records, user_row
 from serving import play, serving
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, func, select, text
 
+from locb.recommender.events import CORRECTION, DEFAULT, REWARD, Records
 from locb.service.store import log as log_module
 from locb.service.store import reader as reader_module
 from locb.service.store import schema as tables
 from locb.service.store import user_decisions
 from locb.service.store.database import DuplicateDecisionError, StoreError, database_url
 from locb.service.store.log import EventLog
-from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, Records
 from service.store.sample_rows import CONTEXT, REQUEST, RESPONSE, decision, observation, sample_records, user_row
 
 ODD_NAMES = ["\0", "a\0b", "🦆", "é" * 256, "🦆" * 256, "'; DROP TABLE locb_users; --", "%s %(x)s ?", " ", "\ufffe"]

@@ -1,4 +1,4 @@
-"""File format of a saved policy: a zip archive of one JSON header and one .npy file per array.
+"""File format of saved policies and recommenders: a zip archive of one JSON header and one .npy file per array.
 
 The format does not use pickle, so reading a file does not run code from the file.
 """
@@ -14,7 +14,7 @@ import secrets
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,18 @@ from numpy.typing import NDArray
 FORMAT = "locb policy"
 VERSION = 3
 HEADER = "header.json"
+
+
+class FileKind(NamedTuple):
+    """Kind of a file: what it holds, and the version of its header and arrays."""
+
+    format: str = FORMAT
+    version: int = VERSION
+    noun: str = "policy"
+    if_older: str = "train the policy again or replay its events"  # what to do with a file of an earlier version
+
+
+POLICY = FileKind()
 CHUNK_BYTES = 1 << 22  # largest number of bytes that one read requests
 # Exceptions that reading a damaged file can raise, in addition to zipfile.BadZipFile.
 _DAMAGE = (KeyError, EOFError, ValueError, OSError, NotImplementedError, RuntimeError, MemoryError, OverflowError)
@@ -31,7 +43,12 @@ class _FormatError(Exception):
     """The header shows that the file is not a saved policy in a format that this version reads."""
 
 
-def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+def write(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    kind: FileKind = POLICY,
+) -> None:
     """Write a file atomically: the name ``path`` refers to the new file only when the file is complete and on disk.
 
     Raises ``FileNotFoundError`` if the folder does not exist.
@@ -39,7 +56,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "Folder does not exist", str(target.parent))
-    full_header = {"format": FORMAT, "version": VERSION, **header}
+    full_header = {"format": kind.format, "version": kind.version, **header}
     temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
     try:
         with temporary.open("xb") as raw:
@@ -68,13 +85,13 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the header and the arrays of a saved policy.
+def read(path: str | os.PathLike[str], kind: FileKind = POLICY) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a file.
 
     Raises
     ------
     ValueError
-        If the file is damaged, is not a saved policy, or has another format version.
+        If the file is damaged, is of another kind, or has another format version.
     OSError
         If the file does not exist or cannot be opened.
     """
@@ -82,7 +99,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     try:
         with zipfile.ZipFile(source) as archive:
             header = json.loads(archive.read(HEADER))
-            _check_header(source, header)
+            _check_header(source, header, kind)
             arrays = {}
             for name in archive.namelist():
                 if name.endswith(".npy"):
@@ -95,7 +112,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     except _FormatError as error:
         raise ValueError(str(error)) from None
     except (*_DAMAGE, zipfile.BadZipFile) as error:
-        raise ValueError(f"{source} is not a saved policy, or is damaged: {error}; use another file") from error
+        raise ValueError(f"{source} is not a saved {kind.noun}, or is damaged: {error}; use another file") from error
     return header, arrays
 
 
@@ -120,21 +137,21 @@ def _read_array(entry: IO[bytes], size: int) -> NDArray[Any]:
     return array
 
 
-def _check_header(source: Path, header: Any) -> None:
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
+def _check_header(source: Path, header: Any, kind: FileKind) -> None:
+    if not isinstance(header, dict) or header.get("format") != kind.format:
         raise _FormatError(
-            f"{source} is not a saved policy: the format in its header is not {FORMAT!r}; use another file"
+            f"{source} is not a saved {kind.noun}: the format in its header is not {kind.format!r}; use another file"
         )
     version = header.get("version")
     if not isinstance(version, int) or version < 1:
         raise _FormatError(
             f"{source} is damaged: its format version is {version!r}, not an integer above 0; use another copy"
         )
-    if version != VERSION:
+    if version != kind.version:
         age, remedy = ("newer", "upgrade locb")
-        if version < VERSION:
-            age, remedy = ("older", "train the policy again or replay its events")
+        if version < kind.version:
+            age, remedy = ("older", kind.if_older)
         raise _FormatError(
             f"{source} was saved by {'an' if age == 'older' else 'a'} {age} locb (format {version}); "
-            f"this version reads format {VERSION}: {remedy}"
+            f"this version reads format {kind.version}: {remedy}"
         )

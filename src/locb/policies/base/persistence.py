@@ -64,6 +64,7 @@ class PersistentPolicy(InspectablePolicy):
         buffers.reserve(self._state._asdict())
 
     def _header(self) -> dict[str, Any]:
+        """Return the class and the parameters, from which ``restore_policy`` creates the policy."""
         return {"policy": self._saved_name(), "parameters": dict(self._parameters)}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -158,7 +159,19 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
     OSError
         If the file does not exist or cannot be opened.
     """
-    header, arrays = file_format.read(path)
+    return restore_policy(path, *file_format.read(path))
+
+
+def restore_policy(
+    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+) -> CompiledPolicy:
+    """Return the policy with this header and these arrays, which were read from the file ``path``.
+
+    Raises
+    ------
+    ValueError
+        As ``load`` does.
+    """
     policy_class = _find_class(path, str(header.get("policy")))
     try:
         parameters = header["parameters"]

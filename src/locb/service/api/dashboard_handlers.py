@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from locb.common.spans import SPANS
 from locb.service.api.context import AppContext
+from locb.service.api.handlers import parse_in_steps
 from locb.service.api.request_params import check_length, parse_choice, parse_integer, parse_timestamp
 from locb.service.dashboard import user_detail as user_views
 from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS, TableQuery
 from locb.service.dashboard.history import PREVIOUS, Baseline
 from locb.service.dashboard.schemas import PreviewResponse, UserDecisions, UserDetail
 from locb.service.errors import invalid
-from locb.service.request_parsing import parse_in_steps, parse_steps
+from locb.service.request_parsing import parse_steps
 from locb.service.schemas import MAX_ARM_NAMES, PreviewRequest, RecommendRequest
 
 MAX_DECISIONS = 100

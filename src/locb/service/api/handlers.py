@@ -6,21 +6,21 @@ import asyncio
 import logging
 import time
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Raw, Struct
 from starlette.responses import FileResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
+from locb.recommender.commands import EncodedDecision, Outcome, RecommendCommand, RewardCommand
 from locb.service.api.context import AppContext
 from locb.service.api.metrics import CONTENT_TYPE
 from locb.service.api.request_params import parse_integer
 from locb.service.connections import SEND_TIMEOUT
-from locb.service.core.commands import EncodedDecision, Outcome, RecommendCommand, RewardCommand
 from locb.service.dashboard import user_detail as user_views
 from locb.service.dashboard.schemas import SimilarUsers
 from locb.service.errors import ProblemError
-from locb.service.request_parsing import parse_in_steps, parse_steps
+from locb.service.request_parsing import parse_steps
 from locb.service.responses import SECURITY_HEADERS, encode_json, until_disconnect
 from locb.service.schemas import (
     MAX_ARM_NAMES,
@@ -37,6 +37,7 @@ from locb.service.store.export import FILE_NAME, Export, Exports
 MAX_SIMILAR = 1000
 REQUESTS_PER_STEP = 16  # requests of a batch that are parsed per step of about 1 ms
 PARQUET = "application/vnd.apache.parquet"
+T = TypeVar("T")
 _log = logging.getLogger("locb.service")
 
 
@@ -49,12 +50,37 @@ class BatchResults(Struct):
     results: list[dict[str, Any]]
 
 
+async def parse_in_steps(steps: Generator[None, None, T], lock: asyncio.Lock) -> T:
+    """Run the steps of parsing a request, and return the result.
+
+    A small request is parsed at once. The steps of large requests, one request at a time, alternate with the work on
+    other requests.
+
+    Parameters
+    ----------
+    steps : generator
+        For example the result of ``parse_steps``.
+    lock : asyncio.Lock
+        Held while a large request is parsed.
+    """
+    try:
+        next(steps)
+        async with lock:
+            while True:
+                await asyncio.sleep(0)
+                next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
 async def recommend(app: AppContext, body: RecommendRequest) -> bytes:
     """Recommend an arm, and return the stored decision."""
     command = await parse_in_steps(_command_steps(app, body), app.parsing)
     outcome = await app.service.committer.execute(command)
     assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
-    return outcome.response
+    response: bytes = outcome.response
+    return response
 
 
 async def recommend_batch(app: AppContext, body: RecommendBatchRequest) -> BatchResults:

@@ -16,12 +16,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from locb.recommender.interfaces import REQUEST_ID
 from locb.service import errors
 from locb.service.api.context import AppContext
 from locb.service.api.limits import MIN_NAME_BYTES, Limits
 from locb.service.api.request_params import read_params
 from locb.service.api.routes import Route
-from locb.service.errors import REQUEST_ID, ProblemError
+from locb.service.errors import ProblemError
 from locb.service.responses import SECURITY_HEADERS, encode_json, problem_response, until_disconnect
 from locb.service.store.database import StoreError
 

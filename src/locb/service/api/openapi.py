@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
+from locb.recommender.requests import MAX_FEATURE
 from locb.service.api.personalizer.schemas import KEY_HEADER, ErrorResponse
 from locb.service.api.routes import Route
-from locb.service.request_parsing import MAX_FEATURE
 from locb.service.responses import problem_response
 from locb.service.schemas import Id, Problem
 

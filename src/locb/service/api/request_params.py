@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 from starlette.requests import Request
 
+from locb.recommender.events import MAX_ID_LENGTH
 from locb.service.errors import bad_request, invalid
-from locb.service.schemas import MAX_ID_LENGTH
 
 MAX_TIMESTAMP = 1e12  # seconds
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")

@@ -10,6 +10,7 @@ from msgspec import Raw
 from starlette.responses import Response
 
 from locb.common.spans import SPANS
+from locb.recommender.events import MAX_ID_LENGTH
 from locb.service.api import dashboard_handlers as dashboard
 from locb.service.api import handlers, metrics
 from locb.service.api.personalizer import handlers as personalizer
@@ -32,7 +33,6 @@ from locb.service.dashboard.schemas import (
 from locb.service.errors import ProblemError
 from locb.service.responses import problem_response
 from locb.service.schemas import (
-    MAX_ID_LENGTH,
     Decision,
     Health,
     Liveness,

@@ -14,9 +14,10 @@ from typing import Any
 from locb.common.arrays import Floats
 from locb.policies import Policy
 from locb.policies.base.policy import ServablePolicy
+from locb.recommender.policy_model import Model
 from locb.service.config import ServiceConfig
-from locb.service.core.model import Model, load_or_create_model
-from locb.service.core.observations import learn
+from locb.service.core.learning import learn
+from locb.service.core.model import load_or_create_model
 from locb.service.request_parsing import parse_stored_request
 from locb.service.store.chain import Damage
 from locb.service.store.log import EventLog

@@ -6,16 +6,18 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from locb.common.feature_hashing import feature_contributions, signed_indices
+from locb.common.feature_hashing import signed_indices
 from locb.evaluation.clusters import Membership
-from locb.policies import EvidenceSource as PolicyEvidenceSource
 from locb.policies import Explanation as PolicyExplanation
-from locb.service.core.user_index import UserIndex
+from locb.recommender.events import DecisionRow
+from locb.recommender.requests import ParsedRequest
+from locb.recommender.user_index import UserIndex
 from locb.service.packed_responses import (
     NameOf,
     PackedExplanation,
     PackedResponse,
     PackedSource,
+    chosen_context,
     encode_json,
     pack,
     pack_cluster,
@@ -23,11 +25,9 @@ from locb.service.packed_responses import (
     unpack_clusters,
     unpack_request,
 )
-from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import Arm, ClusterSummary, EvidenceSource, Explanation, Features, RankedArm
 
 MAX_CACHED_CLUSTERS = 10_000
-WITH_ALL_USERS = ("everyone", "population", "other")  # kinds of evidence sources that contain all users
 
 
 class DecisionEncoder:
@@ -43,6 +43,7 @@ class DecisionEncoder:
 
     def __init__(self, users: UserIndex, dim: int) -> None:
         self._users = users
+        self._dim = dim
         self._feature_names = [str(feature) for feature in range(dim)]
         # Encoded clusters (JSON and packed) by value, not by object: most policies create their ``Membership`` objects
         # for each decision.
@@ -60,33 +61,15 @@ class DecisionEncoder:
         memberships: Sequence[Membership],
     ) -> tuple[bytes, bytes]:
         """Return the JSON response to a recommend request, and the packed response for the log."""
-        if self._users.unassigned and explanation.sources:
-            explanation = explanation._replace(sources=self._without_unassigned(explanation.sources, memberships))
         texts, packed_clusters = self._encode_clusters(memberships)
         names, explained = self._explanation(parsed, explanation)
-        packed = PackedResponse(*_rank_arms(parsed, explanation), packed_clusters, explained)
+        packed = PackedResponse(*parsed.rank(explanation), packed_clusters, explained)
         response = render(decision_id, parsed.request.arms, packed, names, texts, self._users.name_of)
         return response, pack(packed)
 
-    def _without_unassigned(
-        self, sources: Sequence[PolicyEvidenceSource], memberships: Sequence[Membership]
-    ) -> tuple[PolicyEvidenceSource, ...]:
-        """Return the sources with corrected user counts, without unassigned indices.
-
-        Clusters that are not final, and the kinds ``WITH_ALL_USERS``, contain all unassigned indices.
-        """
-        forming = {
-            membership.seed
-            for membership in memberships
-            if membership.seed is not None and membership.returned_at is None
-        }
-        unassigned = self._users.unassigned
-        return tuple(
-            source._replace(users=source.users - unassigned)
-            if source.kind in WITH_ALL_USERS or (source.kind == "cluster" and source.seed in forming)
-            else source
-            for source in sources
-        )
+    def chosen_context(self, decision: DecisionRow) -> bytes:
+        """Return the features of the chosen arm of a decision from the log, as float64; empty if they were dropped."""
+        return chosen_context(decision.request, decision.response, self._dim)
 
     def _encode_clusters(self, memberships: Sequence[Membership]) -> tuple[bytes, bytes]:
         """Return the clusters as JSON, without brackets, and packed."""
@@ -118,22 +101,8 @@ class DecisionEncoder:
         """Return the names of the explained features, and the explanation."""
         if explanation.theta is None or explanation.bonus is None:
             return (), None
-        position = parsed.eligible[explanation.arm]
-        named = parsed.named_features
-        features = parsed.request.arms[position].features if named is None else named[position]
-        intercept = explanation.intercept
-        names: Sequence[str]
-        if isinstance(features, list):
-            names = self._feature_names
-            contributions = (parsed.contexts[explanation.arm] * explanation.theta).tolist()
-        else:
-            theta = explanation.theta.tolist()
-            by_name: dict[str, float] = {}
-            vector, keys, indices, weights = feature_contributions(features, len(theta))
-            for key, index, weight in zip(keys, indices, weights, strict=True):
-                by_name[key] = by_name.get(key, 0.0) + weight * theta[index]
-            intercept += float(vector[0]) * theta[0]
-            names, contributions = list(by_name), list(by_name.values())
+        found, contributions, intercept = parsed.contributions(explanation)
+        names = self._feature_names if found is None else found
         name_of = self._users.name_of
         sources = [
             PackedSource(
@@ -141,43 +110,14 @@ class DecisionEncoder:
             )
             for kind, seed, weight, users, observations in explanation.sources or ()
         ]
-        stored_names = None if named is None else list(names)
-        return names, PackedExplanation(contributions, float(intercept), sources, stored_names, explanation.screened)
+        stored_names = None if parsed.named_features is None else list(names)
+        return names, PackedExplanation(contributions, intercept, sources, stored_names, explanation.screened)
 
 
 def summarize_membership(membership: Membership, users: UserIndex) -> ClusterSummary | None:
     """Return a cluster with the name of its seed, or None while no user is assigned to the seed's index."""
-    final = membership.returned_at is not None
-    if membership.seed is None:
-        return ClusterSummary(None, membership.size, final)
-    name = users.name_of(membership.seed)
-    # Every cluster that is not final contains all unassigned indices, which must not be counted as users.
-    unassigned = 0 if final else users.unassigned
-    size = None if membership.size is None else membership.size - unassigned
-    return None if name is None else ClusterSummary(name, size, final)
-
-
-def _rank_arms(
-    parsed: ParsedRequest, explanation: PolicyExplanation
-) -> tuple[list[int], list[float] | None, list[float]]:
-    """Return the positions of the ranked arms in the request, with their estimates and bonuses.
-
-    The chosen arm comes first, and the others follow by decreasing score. The chosen arm has the highest score, or one
-    of several equal scores, unless a safety screen of the policy has replaced that arm.
-    """
-    eligible = parsed.eligible
-    if explanation.estimate is None or explanation.bonus is None:  # the policy does not explain its choices
-        bonus = [] if explanation.bonus is None else [float(explanation.bonus[explanation.arm])]
-        return [eligible[explanation.arm]], None, bonus
-    estimates, bonuses = explanation.estimate.tolist(), explanation.bonus.tolist()
-    scores = [estimate + bonus for estimate, bonus in zip(estimates, bonuses, strict=True)]
-    order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
-    if order[0] != explanation.arm:
-        order.remove(explanation.arm)
-        order.insert(0, explanation.arm)
-    if parsed.request.count is not None:
-        del order[parsed.request.count :]
-    return [eligible[a] for a in order], [estimates[a] for a in order], [bonuses[a] for a in order]
+    summary = users.summarize(membership)
+    return None if summary is None else ClusterSummary(*summary)
 
 
 class _Response(msgspec.Struct):

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 
 from locb.policies.base.policy import ServablePolicy
+from locb.recommender.policy_model import Model
 from locb.service import errors
 from locb.service.core.background.queues import WorkerThread
 from locb.service.core.background.supervised_tasks import BackgroundTasks
 from locb.service.core.group_commit import RETRY_INTERVAL, GroupCommitter
-from locb.service.core.model import Model
 from locb.service.core.replay import replay
 from locb.service.core.snapshots import Snapshots
 from locb.service.store.database import FencedError, StoreError

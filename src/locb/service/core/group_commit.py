@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from locb.recommender.commands import Batch, Command, Outcome, requested_ids
+from locb.recommender.default_rewards import CHECK_INTERVAL
+from locb.recommender.engine import Engine
 from locb.service import errors
 from locb.service.core.background.queues import CommandQueue, WorkerThread
 from locb.service.core.background.supervised_tasks import BackgroundTasks
-from locb.service.core.commands import Batch, Command, Outcome, requested_ids
 from locb.service.core.decision_encoding import render_stored
-from locb.service.core.default_rewards import CHECK_INTERVAL
-from locb.service.core.engine import Engine
 from locb.service.errors import ProblemError
 from locb.service.store.database import DuplicateDecisionError, FencedError, OutcomeUnknownError, StoreError
 from locb.service.store.locks import AlreadyOpenError

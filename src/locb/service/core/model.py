@@ -6,54 +6,28 @@ import json
 import logging
 import secrets
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, cast
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
 from locb.evaluation.clusters import Cluster
-from locb.policies import POLICIES, policy_spec
+from locb.policies import POLICIES
 from locb.policies.base.capabilities import (
     SupportsCertificates,
     SupportsCorrection,
     SupportsEstimates,
-    SupportsNewUsers,
     SupportsSimilarUsers,
     UnavailableError,
     explainer,
 )
-from locb.policies.base.policy import ServablePolicy
+from locb.recommender.policy_model import Model
 from locb.service.config import DEFAULT_POLICY, ServiceConfig, format_parameter, format_value
 from locb.service.store.log import EventLog
 from locb.service.store.schema import FORMAT
 
 _log = logging.getLogger("locb.service")
 NOT_REPLAYABLE = "random choices cannot be replayed from the log"
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """Name, dimension and parameters of a policy. Model and event log together determine the state of the policy."""
-
-    policy: str
-    dim: int  # number of features per arm
-    initial_users: int  # number of user indices of the untrained policy
-    parameters: dict[str, Any]
-
-    def build(self) -> ServablePolicy:
-        """Return the untrained policy.
-
-        Raises
-        ------
-        ValueError
-            If the policy rejects the dimension or a parameter, or does not accept new users.
-        """
-        spec = policy_spec(self.policy)
-        policy = spec.make_for_service(n_users=self.initial_users, dim=self.dim, parameters=self.parameters)
-        if not isinstance(policy, SupportsNewUsers):
-            reason = "it has no method add_users(), with which the service creates users; implement add_users()"
-            raise ValueError(f"--policy {self.policy} cannot be served: {reason}")
-        return cast(ServablePolicy, policy)
 
 
 def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, str]:
@@ -96,9 +70,7 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
     if parameters.get("ties", "first") != "first":
         found = parameters["ties"]
         raise ValueError(f"--parameter ties must be 'first', not {found!r}: {NOT_REPLAYABLE}")
-    spec = policy_spec(policy)
-    parameters = spec.service_parameters(parameters)
-    model = Model(policy, dim, spec.initial_capacity(parameters), parameters)
+    model = Model.create(policy, dim, parameters)
     if model.build().has_random_choices:
         advice = "choose other parameters, or another policy"
         raise ValueError(f"--policy {policy} draws random numbers with these parameters: {NOT_REPLAYABLE}; {advice}")

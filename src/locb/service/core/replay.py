@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from locb.policies.base.policy import ServablePolicy
-from locb.service.core.observations import learn
+from locb.service.core.learning import learn
 from locb.service.store.log import EventLog
 
 OBSERVATIONS_PER_STEP = 2_000  # a step takes a few milliseconds, in which no request is served

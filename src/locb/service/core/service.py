@@ -15,21 +15,21 @@ from locb.policies import policy_spec
 from locb.policies.base.capabilities import SupportsCertificates, SupportsSnapshot, UnavailableError
 from locb.policies.base.certificates import CertificateMixin, certify
 from locb.policies.base.policy import ServablePolicy
+from locb.recommender.commands import Batch
+from locb.recommender.default_rewards import DefaultRewards
+from locb.recommender.user_index import UserIndex
 from locb.service import errors
 from locb.service.config import ServiceConfig
 from locb.service.core.background.retention import Retention
 from locb.service.core.background.store_watchdog import watch_store
 from locb.service.core.background.supervised_tasks import BackgroundTasks
 from locb.service.core.background.wal_checkpoints import checkpoint_periodically
-from locb.service.core.commands import Batch
-from locb.service.core.default_rewards import DefaultRewards
-from locb.service.core.engine import Engine
 from locb.service.core.erasure import Eraser
 from locb.service.core.group_commit import GroupCommitter
 from locb.service.core.model import load_or_create_model, warm_up
 from locb.service.core.replay import replay
+from locb.service.core.service_engine import ServiceEngine, unrewarded_decisions
 from locb.service.core.snapshots import Snapshots
-from locb.service.core.user_index import UserIndex
 from locb.service.stats.event_stats import EventStats, uses_group
 from locb.service.stats.history_backfill import HistoryBackfill
 from locb.service.store.chain import Damage
@@ -131,7 +131,7 @@ class Service:
             advice = "restore the store from a backup; locb store check reports all damage"
             raise DamagedLogError(f"the log is damaged: event {seq}: {description}; {advice}")
 
-    def _recover(self, store_id: str) -> Engine:
+    def _recover(self, store_id: str) -> ServiceEngine:
         """Load the newest snapshot, check and replay the events after it, and return the engine."""
         damage = self.log.track_position(store_id)
         self._check_log([] if damage is None else [damage])
@@ -153,8 +153,9 @@ class Service:
             self.log.write_settings({"rebuilt_at": last})
         names = [(user_index, name.decode()) for user_index, _, name in self.log.users() if name is not None]
         default_rewards = DefaultRewards(self.config.default_reward, self.config.reward_wait)
-        default_rewards.load(self.log, time.time(), self.model.dim)
-        return Engine(
+        if default_rewards.reward is not None:
+            default_rewards.load(unrewarded_decisions(self.log, self.model.dim), time.time())
+        return ServiceEngine(
             policy,
             UserIndex(policy.n_users, names),
             last,

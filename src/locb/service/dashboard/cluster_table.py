@@ -9,9 +9,9 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.policies.base.user_batch import membership_probabilities
+from locb.recommender.user_index import UserIndex
 from locb.service import errors
 from locb.service.core.service import Service
-from locb.service.core.user_index import UserIndex
 from locb.service.dashboard.certificate_cache import Certificate, CertificateCache
 from locb.service.dashboard.cluster_schemas import (
     ClusterDetail,

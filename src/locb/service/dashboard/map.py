@@ -10,7 +10,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.policies.state.locb_state import random_hash_keys
-from locb.service.core.user_index import UserIndex
+from locb.recommender.user_index import UserIndex
 from locb.service.dashboard.schemas import Map, MapCluster, MapPoints
 
 if TYPE_CHECKING:  # state_view imports this module

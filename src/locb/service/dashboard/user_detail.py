@@ -14,6 +14,8 @@ from locb.policies.base.capabilities import SupportsEstimates, SupportsSimilarUs
 from locb.policies.base.inspectable import InspectablePolicy
 from locb.policies.base.nearest_users import NearestUsers
 from locb.policies.base.user_batch import membership_probabilities
+from locb.recommender.events import CORRECTION, DEFAULT, REWARD, FoundDecision
+from locb.recommender.requests import ParsedRequest
 from locb.service.core.decision_encoding import render_stored, summarize_membership
 from locb.service.core.service import Service
 from locb.service.dashboard.cluster_schemas import UserCluster
@@ -27,9 +29,8 @@ from locb.service.dashboard.schemas import (
     UserDetail,
 )
 from locb.service.dashboard.state_view import user_slices
-from locb.service.request_parsing import ParsedRequest, parse_stored_request
+from locb.service.request_parsing import parse_stored_request
 from locb.service.store.log import EventLog
-from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, FoundDecision
 
 MAX_DECISION_BYTES = 4_000_000  # requests and responses of the decisions in a response
 MAX_NAMES = 300  # feature names in a response

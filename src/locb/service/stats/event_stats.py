@@ -15,9 +15,9 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.policies import EvidenceSource as PolicyEvidenceSource
+from locb.recommender.events import CORRECTION, ObservationRow, Records
 from locb.service.packed_responses import PackedSource, unpack
 from locb.service.stats.time_buckets import TimeBuckets
-from locb.service.store.schema import CORRECTION, ObservationRow, Records
 from locb.service.store.totals import BUCKET_SECONDS, Totals
 
 # Widths of the time buckets in seconds. Each width divides the next.

@@ -23,20 +23,11 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, insert, select
 
+from locb.recommender.events import DecisionRow, ObservationRow, Records
 from locb.service.store import schema as tables
 from locb.service.store.database import FencedError, Writes
 from locb.service.store.permissions import PRIVATE_FILE
-from locb.service.store.schema import (
-    ERASURE,
-    REBUILD,
-    RECORDS,
-    CommitRow,
-    DecisionRow,
-    Head,
-    ObservationRow,
-    Records,
-    UserRow,
-)
+from locb.service.store.schema import ERASURE, REBUILD, RECORDS, CommitRow, Head, UserRow
 
 DIGEST_BYTES = 16
 SALT_BYTES = 16

@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary, WeakSet
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
+from locb.recommender.events import DecisionRow, ObservationRow
 from locb.service.store import sqlite
-from locb.service.store.schema import CommitRow, DecisionRow, Head, ObservationRow, UserRow
+from locb.service.store.schema import CommitRow, Head, UserRow
 
 CONNECT_TIMEOUT = 5  # seconds to connect to PostgreSQL
 LOCK_TIMEOUT = 3.0  # seconds that a statement waits for a lock of PostgreSQL

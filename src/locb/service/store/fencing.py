@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, delete, insert, select, text, update
 
+from locb.recommender.events import Records
 from locb.service.store import schema as tables
 from locb.service.store.chain import EMPTY
 from locb.service.store.database import FencedError
-from locb.service.store.schema import CommitRow, Head, Records
+from locb.service.store.schema import CommitRow, Head
 
 _HEAD = tables.head
 

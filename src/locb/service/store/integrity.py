@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, except_, func, select, union
 
+from locb.recommender.events import DecisionRow, ObservationRow
 from locb.service.store import schema as tables
 from locb.service.store.chain import (
     DIGEST_BYTES,
@@ -24,7 +25,7 @@ from locb.service.store.chain import (
 )
 from locb.service.store.database import StoreError
 from locb.service.store.fencing import read_head
-from locb.service.store.schema import ERASURE, RECORDS, CommitRow, DecisionRow, Head, ObservationRow
+from locb.service.store.schema import ERASURE, RECORDS, CommitRow, Head
 
 EVENTS_PER_STEP = 20_000  # events whose rows are read at a time
 

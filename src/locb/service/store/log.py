@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from locb.recommender.events import Records
 from locb.service.store import fencing, locks, sqlite, user_decisions
 from locb.service.store import schema as tables
 from locb.service.store.chain import Chain, Damage, PositionFile, drop_payloads
@@ -27,7 +28,7 @@ from locb.service.store.database import (
     summarize_error,
 )
 from locb.service.store.reader import LogReader
-from locb.service.store.schema import Head, Records
+from locb.service.store.schema import Head
 
 MAX_UNINDEXED_EVENTS = 2_000  # events that the table of user decisions may lack; queries by user scan these events
 CLOSE_TIMEOUT = 5.0  # seconds that ``close`` waits for running reads and writes

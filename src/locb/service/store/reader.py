@@ -13,13 +13,13 @@ from typing import Any
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from locb.recommender.events import CORRECTION, DEFAULT, DecisionRow, FoundDecision
 from locb.service.packed_responses import Renderer, seeds_of, unpack
 from locb.service.store import integrity, sqlite, user_decisions
 from locb.service.store import schema as tables
 from locb.service.store.chain import Damage
 from locb.service.store.database import StoreError, interrupt, pooled_connection, summarize_error
 from locb.service.store.fencing import read_head
-from locb.service.store.schema import DecisionRow, FoundDecision
 from locb.service.store.totals import Totals, compute_totals
 
 CHUNK_ROWS = 20_000  # rows that are read at a time
@@ -125,7 +125,7 @@ class LogReader:
         """Return the number of decisions and of rewards with seq ≤ ``until``; corrections are not counted."""
         decisions, observations = tables.decisions.c, tables.observations.c
         decided = select(func.count()).where(decisions.seq <= until)
-        rewarded = select(func.count()).where(observations.seq <= until, observations.kind < tables.CORRECTION)
+        rewarded = select(func.count()).where(observations.seq <= until, observations.kind < CORRECTION)
         with self._reading() as connection:
             return int(connection.execute(decided).scalar_one()), int(connection.execute(rewarded).scalar_one())
 
@@ -161,7 +161,7 @@ class LogReader:
         found: dict[int, float] = {}
         with self._reading() as connection:
             for chunk in _parameter_chunks(decisions):
-                query = select(c.decision_seq, c.time).where(c.kind < tables.CORRECTION, c.decision_seq.in_(chunk))
+                query = select(c.decision_seq, c.time).where(c.kind < CORRECTION, c.decision_seq.in_(chunk))
                 found |= {row.decision_seq: row.time for row in connection.execute(query)}
         return found
 
@@ -186,7 +186,7 @@ class LogReader:
         c, users = tables.decisions.c, tables.users
         default, reward, last = (tables.observations.alias() for _ in range(3))
         last_kind = (
-            select(func.max(last.c.kind)).where(last.c.decision_seq == c.seq, last.c.kind != tables.DEFAULT)
+            select(func.max(last.c.kind)).where(last.c.decision_seq == c.seq, last.c.kind != DEFAULT)
         ).scalar_subquery()
         query = (
             select(
@@ -195,7 +195,7 @@ class LogReader:
                 reward.c.reward.label("reward"), reward.c.time.label("reward_time"),
             )
             .join(users, users.c.user_index == c.user_index)
-            .outerjoin(default, (default.c.decision_seq == c.seq) & (default.c.kind == tables.DEFAULT))
+            .outerjoin(default, (default.c.decision_seq == c.seq) & (default.c.kind == DEFAULT))
             .outerjoin(reward, (reward.c.decision_seq == c.seq) & (reward.c.kind == last_kind))
         )  # fmt: skip
         return self._chunks(query, c.seq, 0, None, chunk_rows)

@@ -8,7 +8,6 @@ a decision. Its kind is REWARD, DEFAULT or CORRECTION.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -30,13 +29,9 @@ from sqlalchemy import (
     text,
 )
 
-FORMAT = 5  # version of these tables; the service does not open a store with another version
+from locb.recommender.events import DecisionRow
 
-# Kinds of observations: the first reward of a decision; a default reward, learned when no reward arrives in time; and a
-# correction, which replaces the reward that was learned before. The second correction of a decision has the kind
-# CORRECTION + 1, the third one CORRECTION + 2, and so on.
-REWARD, DEFAULT, CORRECTION = 0, 1, 2
-MAX_KIND = 32_767  # largest value of the column type
+FORMAT = 5  # version of these tables; the service does not open a store with another version
 
 # Kinds of commits: any number of users, decisions and observations; one erasure; one rebuild of the policy.
 RECORDS, ERASURE, REBUILD = 0, 1, 2
@@ -151,32 +146,6 @@ settings = Table(
 )
 
 
-class DecisionRow(NamedTuple):
-    """Row of the table of decisions."""
-
-    seq: int
-    id: bytes
-    user_index: int
-    time: float
-    active_at: float | None
-    chosen: int
-    request: bytes
-    response: bytes
-
-
-class ObservationRow(NamedTuple):
-    """Row of the table of observations."""
-
-    seq: int
-    decision_seq: int
-    user_index: int
-    kind: int
-    previous_reward: float
-    reward: float
-    time: float
-    context: bytes
-
-
 DECISION_COLUMNS = [decisions.c[name] for name in DecisionRow._fields]
 
 
@@ -206,25 +175,6 @@ class Head(NamedTuple):
     epoch: int
     last_seq: int
     hash: bytes
-
-
-class FoundDecision(NamedTuple):
-    """Decision with the kind and reward of its last observation; both are None if there is no observation."""
-
-    decision: DecisionRow
-    kind: int | None
-    reward: float | None
-    response: bytes | None = None  # JSON; None unless the query asks for it
-
-
-@dataclass(slots=True)
-class Records:
-    """Rows that are committed in one transaction."""
-
-    users: list[tuple[int, int, bytes | None]] = field(default_factory=list)  # user_index, seq, id
-    decisions: list[DecisionRow] = field(default_factory=list)
-    observations: list[ObservationRow] = field(default_factory=list)
-    activations: list[tuple[float, int]] = field(default_factory=list)  # Unix time, seq of the decision
 
 
 class StoreFormatError(ValueError):

@@ -11,8 +11,8 @@ import numpy as np
 from sqlalchemy import BigInteger, Connection, case, cast, func, literal_column, select
 
 from locb.common.arrays import Floats, Ints
+from locb.recommender.events import CORRECTION
 from locb.service.store import schema as tables
-from locb.service.store.schema import CORRECTION
 
 BUCKET_SECONDS = 10
 

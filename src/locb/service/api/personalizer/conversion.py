@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, UnsetType
 
 from locb.policies.base.policy import finish
+from locb.recommender.events import MAX_ID_LENGTH
+from locb.recommender.requests import NAMES_PER_STEP
 from locb.service.api.personalizer.schemas import (
     ErrorResponse,
     PersonalizerError,
@@ -17,8 +19,7 @@ from locb.service.api.personalizer.schemas import (
     RankRequest,
     RankResponse,
 )
-from locb.service.request_parsing import NAMES_PER_STEP
-from locb.service.schemas import MAX_ARM_NAMES, MAX_ID_LENGTH
+from locb.service.schemas import MAX_ARM_NAMES
 
 SHARED_USER = "personalizer:everyone"  # user of requests without a user id
 MAX_DEPTH = 16  # nested objects and lists

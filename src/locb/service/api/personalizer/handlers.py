@@ -10,12 +10,14 @@ from msgspec import UNSET
 from starlette.responses import Response
 
 from locb.common.feature_hashing import feature_row
+from locb.recommender.commands import ActivateCommand, EncodedDecision, RecommendCommand, RewardCommand
+from locb.recommender.requests import NAMES_PER_STEP, ParsedRequest
 from locb.service.api.context import AppContext
+from locb.service.api.handlers import parse_in_steps
 from locb.service.api.personalizer.conversion import argument_steps, to_error_response, to_rank_response
 from locb.service.api.personalizer.schemas import RankRequest, RankResponse, RewardRequest
-from locb.service.core.commands import ActivateCommand, EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.errors import ProblemError, invalid
-from locb.service.request_parsing import NAMES_PER_STEP, ParsedRequest, parse_in_steps, parse_request
+from locb.service.request_parsing import parse_request
 from locb.service.responses import SECURITY_HEADERS, encode_json
 from locb.service.schemas import Arm, RecommendRequest
 

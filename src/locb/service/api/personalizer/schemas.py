@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from locb.service.schemas import MAX_ARMS, MAX_ID_LENGTH, MAX_REWARD
+from locb.recommender.events import MAX_ID_LENGTH, MAX_REWARD
+from locb.service.schemas import MAX_ARMS
 
 PATH = "/personalizer/v1.0"
 KEY_HEADER = "Ocp-Apim-Subscription-Key"

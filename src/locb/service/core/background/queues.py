@@ -12,8 +12,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple
 
+from locb.recommender.commands import Command, Outcome, RecommendCommand
 from locb.service import errors
-from locb.service.core.commands import Command, Outcome, RecommendCommand
 from locb.service.errors import ProblemError
 
 MAX_DELAY = 0.002  # seconds for which a batch waits for further requests

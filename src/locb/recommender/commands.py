@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from locb.policies.base.explanations import EvidenceSource
 from locb.policies.base.policy import ServablePolicy
-from locb.service import errors
-from locb.service.errors import REQUEST_ID, ProblemError
-from locb.service.request_parsing import ParsedRequest
-from locb.service.schemas import MAX_REWARD, RewardResponse
-from locb.service.store.schema import CORRECTION, DEFAULT, MAX_KIND, REWARD, ObservationRow, Records
+from locb.recommender.events import CORRECTION, DEFAULT, MAX_KIND, MAX_REWARD, REWARD, ObservationRow, Records
+from locb.recommender.interfaces import REQUEST_ID, Problems
+from locb.recommender.requests import ParsedRequest
 
 
 @dataclass(slots=True)
@@ -24,24 +22,27 @@ class RecommendCommand:
     deferred: bool = False  # whether the wait for the reward starts only when the decision is activated
     request_id: str | None = field(default_factory=REQUEST_ID.get)
 
-    def repeat(self, decision_id: str, stored: tuple[bytes, bytes] | None) -> EncodedDecision | ProblemError:
+    def repeat(
+        self, decision_id: str, stored: tuple[bytes, Any] | None, problems: Problems
+    ) -> EncodedDecision | Exception:
         """Return the outcome of a repeated command.
 
         Parameters
         ----------
         decision_id : str
             Id of the decision.
-        stored : (bytes, bytes) or None
+        stored : (bytes, response) or None
             Packed request and response of the first command with this id, empty if they were dropped. None if it
             failed.
+        problems : Problems
+            Returns the exceptions.
         """
         if stored is None:
-            failed = f"the first request for decision {decision_id!r} failed"
-            return errors.internal(f"{failed}; see the messages on standard error of the service")
+            return problems.first_request_failed(decision_id)
         if not stored[0]:
-            return errors.payload_dropped(decision_id)
+            return problems.payload_dropped(decision_id)
         if stored[0] != self.parsed.packed:
-            return errors.decision_conflict(decision_id)
+            return problems.decision_conflict(decision_id)
         return EncodedDecision(decision_id, stored[1])
 
 
@@ -55,13 +56,36 @@ class RewardCommand:
     aggregation: str = "none"  # for a second, different reward: "none" rejects it, "earliest" ignores it, "sum" adds it
     request_id: str | None = field(default_factory=REQUEST_ID.get)
 
-    def apply_to(self, kind: int | None, reward: float | None) -> tuple[int, float] | RewardResponse | ProblemError:
-        """Return the kind and the reward of the new observation, or the response if there is no new observation.
+    def observe(self, decision: CachedDecision, batch: Batch, problems: Problems) -> Outcome:
+        """Add the observation of the reward to a batch, if there is a new observation, and return the outcome."""
+        decision_id = self.decision_id
+        if decision.active_at is None and decision_id not in batch.activated:
+            return problems.not_activated(decision_id) if self.aggregation == "none" else None
+        kind, reward = decision.kind, decision.reward
+        if decision_id in batch.observed:
+            observation = batch.observed[decision_id][1]
+            kind, reward = observation.kind, observation.reward
+        effect = self.apply_to(kind, reward, problems)
+        if not isinstance(effect, tuple):
+            return effect
+        new_kind, new_reward = effect
+        if not decision.context:  # dropped, so that the reward cannot be learned
+            return problems.unknown_decision(decision_id)
+        batch.observe(decision_id, decision, new_kind, reward or 0.0, new_reward, self.now)
+        batch.request_ids[batch.last_seq] = self.request_id
+        return RewardConfirmation(decision_id, new_reward, new_kind != REWARD)
+
+    def apply_to(
+        self, kind: int | None, reward: float | None, problems: Problems
+    ) -> tuple[int, float] | RewardConfirmation | Exception:
+        """Return the kind and the reward of the new observation, or the outcome if there is no new observation.
 
         Parameters
         ----------
         kind, reward : int and float, or None
             Kind and reward of the last observation of the decision; None if there is none.
+        problems : Problems
+            Returns the exceptions.
         """
         if kind is None or reward is None:
             return REWARD, self.reward
@@ -69,16 +93,16 @@ class RewardCommand:
             return CORRECTION, self.reward
         total = reward + self.reward if self.aggregation == "sum" else self.reward
         if total == reward or self.aggregation == "earliest":
-            return RewardResponse(self.decision_id, reward, kind >= CORRECTION)
+            return RewardConfirmation(self.decision_id, reward, kind >= CORRECTION)
         if self.aggregation == "none":
-            return errors.reward_conflict(self.decision_id, reward)
+            return problems.reward_conflict(self.decision_id, reward)
         if kind >= MAX_KIND:
             detail = f"decision {self.decision_id!r} has too many rewards: the maximum is {MAX_KIND}"
-            return errors.invalid(detail, "value")
+            return problems.invalid(detail, "value")
         if not abs(total) <= MAX_REWARD:
             limits = f"it must be from {-MAX_REWARD:g} to {MAX_REWARD:g}"
             detail = f"the sum of the rewards of decision {self.decision_id!r} would be {total:.15g}; {limits}"
-            return errors.invalid(detail, "value")
+            return problems.invalid(detail, "value")
         return max(CORRECTION, kind + 1), total
 
 
@@ -89,6 +113,12 @@ class ActivateCommand:
     decision_id: str
     now: float  # Unix time
     request_id: str | None = field(default_factory=REQUEST_ID.get)
+
+    def activate(self, decision: CachedDecision, batch: Batch) -> None:
+        """Add the activation to a batch, unless the decision is already active."""
+        if decision.active_at is None and self.decision_id not in batch.activated:
+            batch.records.activations.append((self.now, decision.seq))
+            batch.activated[self.decision_id] = decision, self.now
 
 
 Command = RecommendCommand | RewardCommand | ActivateCommand
@@ -114,13 +144,22 @@ class CachedDecision:
 
 
 class EncodedDecision(NamedTuple):
-    """Id of a decision, and the JSON response to the client."""
+    """Id of a decision, and the response: JSON in the service, a ``Recommendation`` in the library."""
 
     decision_id: str
-    response: bytes
+    response: Any
 
 
-Outcome = EncodedDecision | RewardResponse | ProblemError | None
+@dataclass(slots=True)
+class RewardConfirmation:
+    """Confirmation that a reward is stored and learned."""
+
+    decision_id: str
+    reward: float
+    corrected: bool = False  # whether this reward replaced a default reward
+
+
+Outcome = EncodedDecision | RewardConfirmation | Exception | None
 
 
 @dataclass(slots=True)
@@ -140,7 +179,7 @@ class Batch:
     evidence : list
         Evidence sources of each new decision (the users whose rewards it is based on), or its packed response, from
         which the statistics read the sources.
-    responses : dict of str to (bytes, bytes)
+    responses : dict of str to (bytes, response)
         Packed request and response of each new decision by id.
     observed : dict of str to (CachedDecision, ObservationRow)
         Last new observation of each decision, by decision id.
@@ -165,7 +204,7 @@ class Batch:
     new_users: list[str] = field(default_factory=list)
     decisions: dict[str, CachedDecision] = field(default_factory=dict)
     evidence: list[Sequence[EvidenceSource] | bytes | None] = field(default_factory=list)
-    responses: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
+    responses: dict[str, tuple[bytes, Any]] = field(default_factory=dict)
     observed: dict[str, tuple[CachedDecision, ObservationRow]] = field(default_factory=dict)
     first_reward_times: list[float] = field(default_factory=list)
     request_ids: dict[int, str | None] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Engine of the service: makes decisions, and updates the policy with committed observations.
+"""Engine of a recommender or service: makes decisions, and updates the policy with committed observations.
 
 A batch of commands is handled in three steps: ``prepare`` makes the decisions and collects the rows to write without
 changing what was learned, the caller commits the rows, and ``apply`` learns from them. In a batch all decisions precede
@@ -7,15 +7,15 @@ all observations, so each decision depends on exactly the observations that prec
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from locb.policies import Explanation
+from locb.evaluation.clusters import Membership
+from locb.policies import EvidenceSource, Explanation
 from locb.policies.base.capabilities import explainer
 from locb.policies.base.policy import ServablePolicy
-from locb.service import errors
-from locb.service.core.commands import (
+from locb.recommender.commands import (
     ActivateCommand,
     Batch,
     CachedDecision,
@@ -25,17 +25,13 @@ from locb.service.core.commands import (
     RecommendCommand,
     RewardCommand,
 )
-from locb.service.core.decision_encoding import DecisionEncoder
-from locb.service.core.default_rewards import DefaultRewards
-from locb.service.core.observations import learn
-from locb.service.core.user_index import UserIndex
-from locb.service.errors import ProblemError
-from locb.service.packed_responses import chosen_context
-from locb.service.request_parsing import ParsedRequest
-from locb.service.schemas import RewardResponse
-from locb.service.store.schema import DEFAULT, REWARD, DecisionRow, FoundDecision
+from locb.recommender.default_rewards import DefaultRewards
+from locb.recommender.events import DEFAULT, DecisionRow, FoundDecision
+from locb.recommender.interfaces import Encoder, Learner, Problems
+from locb.recommender.requests import ParsedRequest
+from locb.recommender.user_index import UserIndex
 
-_log = logging.getLogger("locb.service")
+WITH_ALL_USERS = ("everyone", "population", "other")  # kinds of evidence sources that contain all users
 
 
 class Engine:
@@ -49,6 +45,12 @@ class Engine:
         Index of each user in the policy.
     seq : int
         Sequence number of the last event that the policy has learned.
+    encoder : Encoder
+        Converts decisions to responses.
+    problems : Problems
+        Returns the exceptions of failed commands.
+    learn : Learner
+        Updates the policy with observations.
     default_rewards : DefaultRewards or None, default None
         Decisions that wait for a reward. With None, no default reward is learned.
     cache_size : int
@@ -61,6 +63,9 @@ class Engine:
         users: UserIndex,
         seq: int,
         *,
+        encoder: Encoder,
+        problems: Problems,
+        learn: Learner,
         default_rewards: DefaultRewards | None = None,
         cache_size: int,
     ) -> None:
@@ -71,13 +76,11 @@ class Engine:
         self.pending_erasure: list[int] = []  # indices of erased users that the policy still depends on
         self._explain_batch = explainer(policy)
         self._cache_size = cache_size
-        self._encoder = DecisionEncoder(users, policy.dim)
+        self._encoder, self._problems, self._learn = encoder, problems, learn
         # Generated decision ids differ between processes. Within a process they ascend, so index updates are fast.
         self._id_prefix, self._id_count = secrets.token_hex(10), 0
         self._recent: dict[str, CachedDecision] = {}
         self._unlogged_indices = range(policy.n_users, policy.n_users)  # highest user indices: not in the log yet
-
-    # Lookups before a batch is prepared
 
     def ids_to_find(self, commands: Iterable[Command]) -> list[str]:
         """Return the ids of the decisions that the caller must read from the log and pass to ``prepare``."""
@@ -147,15 +150,15 @@ class Engine:
         """Return the batch that replaces the policy by ``policy``, which was rebuilt without the ``erased`` indices."""
         return Batch(rebuilt=(policy, erased), last_seq=self.seq + 1)
 
-    def preview(self, parsed: ParsedRequest) -> bytes:
-        """Return the JSON response that a request would get now, with an empty decision id. No state changes.
+    def preview(self, parsed: ParsedRequest) -> Any:
+        """Return the response that a request would get now, with an empty decision id. No state changes.
 
-        Raises a 404 problem for an unknown user.
+        Raises the problem ``unknown_user`` for an unknown user.
         """
         user = parsed.request.user
         user_index = self.users.index_of(user)
         if user_index is None:
-            raise errors.unknown_user(user)
+            raise self._problems.unknown_user(user)
         (explanation,) = self._explain_batch([user_index], [parsed.contexts])
         return self._encode("", parsed, user_index, explanation)[0]
 
@@ -192,26 +195,22 @@ class Engine:
         ):
             batch.outcomes[position] = (
                 explanation
-                if isinstance(explanation, ProblemError)
+                if isinstance(explanation, Exception)
                 else self._add_decision(batch, decision_id, command, user_index, explanation)
             )
         for position, command, decision_id in repeated:
             stored = batch.responses.get(decision_id)
             if stored is None and (found := known.get(decision_id)) is not None and found.response is not None:
                 stored = found.decision.request, found.response
-            batch.outcomes[position] = command.repeat(decision_id, stored)
+            batch.outcomes[position] = command.repeat(decision_id, stored, self._problems)
 
-    def _explain(
-        self, indices: list[int], commands: Sequence[RecommendCommand]
-    ) -> Sequence[Explanation | ProblemError]:
+    def _explain(self, indices: list[int], commands: Sequence[RecommendCommand]) -> Sequence[Explanation | Exception]:
         try:
             return self._explain_batch(indices, [command.parsed.contexts for command in commands])
         except Exception as error:  # a custom policy may raise any exception
             if len(indices) > 1:  # one at a time, so that only the failing requests get a problem
                 return [self._explain([index], [own])[0] for index, own in zip(indices, commands, strict=True)]
-            _log.exception("the policy failed to recommend", extra={"request_id": commands[0].request_id})
-            cause = f"the policy failed to recommend: {type(error).__name__}"
-            return [errors.internal(f"{cause}; see the messages on standard error of the service")]
+            return [self._problems.policy_failed(error, commands[0].request_id)]
 
     def _add_decision(
         self, batch: Batch, decision_id: str, command: RecommendCommand, user_index: int, explanation: Explanation
@@ -229,12 +228,28 @@ class Engine:
         batch.responses[decision_id] = parsed.packed, response
         return EncodedDecision(decision_id, response)
 
-    def _encode(self, name: str, parsed: ParsedRequest, user_index: int, found: Explanation) -> tuple[bytes, bytes]:
-        """Return the JSON response, and the packed response for the log."""
+    def _encode(self, name: str, parsed: ParsedRequest, user_index: int, found: Explanation) -> tuple[Any, bytes]:
+        """Return the response, and the packed response to store."""
         memberships = found.memberships
         if memberships is None:  # a custom policy
             memberships = self.policy.memberships(user_index)
+        if self.users.unassigned and found.sources:
+            found = found._replace(sources=self._without_unassigned(found.sources, memberships))
         return self._encoder.encode(name, parsed, found, memberships)
+
+    def _without_unassigned(
+        self, sources: Sequence[EvidenceSource], memberships: Sequence[Membership]
+    ) -> tuple[EvidenceSource, ...]:
+        """Return the sources with user counts that do not include unassigned indices."""
+        # Clusters that are not final, and the kinds ``WITH_ALL_USERS``, contain all unassigned indices.
+        forming = {cluster.seed for cluster in memberships if cluster.seed is not None and cluster.returned_at is None}
+        unassigned = self.users.unassigned
+        return tuple(
+            source._replace(users=source.users - unassigned)
+            if source.kind in WITH_ALL_USERS or (source.kind == "cluster" and source.seed in forming)
+            else source
+            for source in sources
+        )
 
     def _create_user(self, user: str, batch: Batch) -> int:
         user_index = self.users.assign(user)
@@ -257,7 +272,7 @@ class Engine:
         decision = batch.decisions.get(decision_id) or self._in_memory(decision_id)
         if decision is None and decision_id in known:
             row, kind, reward, _ = known[decision_id]
-            context = chosen_context(row.request, row.response, self.policy.dim)
+            context = self._encoder.chosen_context(row)
             decision = CachedDecision(row.seq, row.user_index, context, row.time, row.active_at, kind, reward)
             # Cached by ``apply``: now it could evict a decision that another command of the batch needs.
             batch.decisions[decision_id] = decision
@@ -271,31 +286,15 @@ class Engine:
         decision_id = command.decision_id
         decision = self._find(decision_id, known, batch)
         if decision is None:
-            return errors.unknown_decision(decision_id)
-        if decision.active_at is None and decision_id not in batch.activated:
-            return errors.not_activated(decision_id) if command.aggregation == "none" else None
-        kind, reward = decision.kind, decision.reward
-        if decision_id in batch.observed:
-            observation = batch.observed[decision_id][1]
-            kind, reward = observation.kind, observation.reward
-        effect = command.apply_to(kind, reward)
-        if isinstance(effect, RewardResponse | ProblemError):
-            return effect
-        new_kind, new_reward = effect
-        if not decision.context:  # dropped, so that the reward cannot be learned
-            return errors.unknown_decision(decision_id)
-        batch.observe(decision_id, decision, new_kind, reward or 0.0, new_reward, command.now)
-        batch.request_ids[batch.last_seq] = command.request_id
-        return RewardResponse(decision_id, new_reward, new_kind != REWARD)
+            return self._problems.unknown_decision(decision_id)
+        return command.observe(decision, batch, self._problems)
 
     def _activate(self, command: ActivateCommand, known: dict[str, FoundDecision], batch: Batch) -> Outcome:
         decision_id = command.decision_id
         decision = self._find(decision_id, known, batch)
         if decision is None or not decision.context:
-            return errors.unknown_decision(decision_id)
-        if decision.active_at is None and decision_id not in batch.activated:
-            batch.records.activations.append((command.now, decision.seq))
-            batch.activated[decision_id] = decision, command.now
+            return self._problems.unknown_decision(decision_id)
+        command.activate(decision, batch)
         return None
 
     # Applying: the batch is durable
@@ -308,9 +307,9 @@ class Engine:
         if batch.records.users:
             self._unlogged_indices = range(self.policy.n_users, self.policy.n_users)
         for decision_id, decision in batch.decisions.items():
-            self._cache(decision_id, decision)
+            self.cache(decision_id, decision)
         if batch.records.observations:
-            learn(self.policy, batch.records.observations, batch.request_ids)
+            self._learn(self.policy, batch.records.observations, batch.request_ids)
         for decision_id, (decision, observation) in batch.observed.items():
             decision.kind, decision.reward = observation.kind, observation.reward
             self.default_rewards.discard(decision_id)
@@ -323,7 +322,8 @@ class Engine:
             self._apply_rebuild(*batch.rebuilt)
         self.seq = batch.last_seq
 
-    def _cache(self, decision_id: str, decision: CachedDecision) -> None:
+    def cache(self, decision_id: str, decision: CachedDecision) -> None:
+        """Keep a recent decision in memory, and discard the oldest ones above the limit."""
         self._recent[decision_id] = decision
         self._await_reward(decision_id, decision)
         while len(self._recent) > self._cache_size:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from locb.common.arrays import Ints
+from locb.evaluation.clusters import Membership
 
 
 class UserIndex:
@@ -52,6 +53,20 @@ class UserIndex:
     def assigned(self) -> Ints:
         """Return all assigned indices in ascending order."""
         return np.flatnonzero(np.frombuffer(bytes(self._is_assigned), np.bool_))
+
+    def summarize(self, membership: Membership) -> tuple[str | None, int | None, bool] | None:
+        """Return the name of the seed of a cluster, the number of users, and whether the cluster is final.
+
+        Return None while no user is assigned to the seed's index.
+        """
+        final = membership.returned_at is not None
+        if membership.seed is None:
+            return None, membership.size, final
+        name = self.name_of(membership.seed)
+        # Every cluster that is not final contains all unassigned indices, which must not be counted as users.
+        unassigned = 0 if final else self.unassigned
+        size = None if membership.size is None else membership.size - unassigned
+        return None if name is None else (name, size, final)
 
     def assign(self, name: str) -> int:
         """Assign the lowest free index, or a new index, to an unknown user, and return the index."""

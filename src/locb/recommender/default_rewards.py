@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from locb.service.core.commands import CachedDecision
-from locb.service.packed_responses import chosen_context
-from locb.service.store.log import EventLog
+from locb.recommender.commands import CachedDecision
 
 CHECK_INTERVAL = 0.25  # seconds between checks for due default rewards
 
@@ -36,20 +34,15 @@ class DefaultRewards:
         # so each new decision is due after all others.
         self._pending: dict[str, tuple[float, CachedDecision]] = {}
 
-    def load(self, log: EventLog, now: float, dim: int) -> None:
-        """Track all decisions in the log that wait for a reward.
+    def load(self, waiting: Iterable[tuple[str, CachedDecision]], now: float) -> None:
+        """Track decisions that already wait for a reward, with their ids, in the order of ``active_at``.
 
-        ``now`` is the Unix time, and ``dim`` the number of features per arm. A decision whose wait seems to start in
-        the future, because the system time was set back, waits as long as a new decision.
+        ``now`` is the Unix time. A decision whose wait seems to start in the future, because the system time was set
+        back, waits as long as a new decision.
         """
-        if self.reward is None:
-            return
-        rows = [row for chunk in log.unrewarded_decisions() for row in chunk]
-        for row in sorted(rows, key=lambda row: row.active_at):
-            context = chosen_context(row.request, row.response, dim)
-            decision = CachedDecision(row.seq, row.user_index, context, row.time, row.active_at)
-            elapsed = max(now - row.active_at, 0.0)
-            self._pending[row.id.decode()] = self._clock() + self.wait - elapsed, decision
+        for decision_id, decision in waiting:
+            elapsed = 0.0 if decision.active_at is None else max(now - decision.active_at, 0.0)
+            self._pending[decision_id] = self._clock() + self.wait - elapsed, decision
 
     def track(self, decision_id: str, decision: CachedDecision) -> None:
         """Start to wait for the reward of a decision, unless the decision already waits."""

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locb.service.core.user_index import UserIndex
+from locb.recommender.user_index import UserIndex
 
 
 def test_new_users_get_the_free_indices_first() -> None:

@@ -1,0 +1,1 @@
+"""Recommendations for users and arms with names: the core that the library and the service share."""
