@@ -25,7 +25,7 @@ films = {
     "Deep Orbit": {"genre": "science fiction", "new": False},
 }
 recommender = locb.Recommender("eloc", arms=films, n_seeds=12)
-recommender
+print(recommender)
 
 # %%
 # Decisions and rewards
@@ -41,7 +41,7 @@ try:
     recommender.reward("first visit", 0.0)
 except ValueError as error:
     print(error)
-decision
+print(decision)
 
 # %%
 # Forty simulated users make 1,500 visits. Users 0 to 19 mostly like crime and science fiction, the others drama and comedy.
@@ -107,7 +107,7 @@ open_decision = recommender.recommend("user 3")
 recommender.save(path)
 recommender = locb.Recommender.load(path)
 recommender.reward(open_decision.decision_id, 1.0)
-recommender
+print(recommender)
 
 # %%
 # From here to a service
