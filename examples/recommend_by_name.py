@@ -25,7 +25,7 @@ films = {
     "Deep Orbit": {"genre": "science fiction", "new": False},
 }
 recommender = locb.Recommender("eloc", arms=films, n_seeds=12)
-recommender
+print(recommender)
 
 # %%
 # Decisions and rewards
@@ -41,7 +41,7 @@ try:
     recommender.reward("first visit", 0.0)
 except ValueError as error:
     print(error)
-decision
+print(decision)
 
 # %%
 # Forty simulated users make 1,500 visits. Users 0 to 19 mostly like crime and science fiction, the others drama and comedy.
@@ -66,7 +66,7 @@ print(f"liked: {sum(hits[:300]) / 300:.0%} of the first 300 films, {sum(hits[-30
 # catalogue, or arms that are not in the catalogue with their features.
 
 print(recommender.recommend("user 3", exclude=["Night Train"], count=None).to_frame())
-print(recommender.recommend("user 3", {"Cold Case": {"genre": "crime", "new": True}, "Waltz": {"genre": "drama"}}))
+print(recommender.recommend("user 30", {"Cold Case": {"genre": "crime", "new": True}, "Waltz": {"genre": "drama"}}))
 
 # %%
 # Why this film?
@@ -86,8 +86,8 @@ print(explained.sources_frame().head(3))
 #
 # The groups have the ids of the users. ``groups`` returns all groups, ``groups_of`` those that contain a user.
 
-for group in recommender.groups_of("user 30")[:2]:
-    print(group, group.users[:3])
+group = min(recommender.groups_of("user 30"), key=lambda group: len(group.users))
+print(group, *group.users, sep=", ")
 for other in recommender.similar_users("user 30", limit=3):
     print(other)
 recommender.groups_frame().head(3)
@@ -107,7 +107,7 @@ open_decision = recommender.recommend("user 3")
 recommender.save(path)
 recommender = locb.Recommender.load(path)
 recommender.reward(open_decision.decision_id, 1.0)
-recommender
+print(recommender)
 
 # %%
 # From here to a service

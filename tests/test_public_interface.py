@@ -34,8 +34,12 @@ def main() -> None:
     bound: float = policy.certificate(first)
     run = locb.simulate(Last(n_users=10, dim=env.dim), env, rounds=100)
     score: locb.ClusterScore = locb.match_clusters([first], env.true_clusters())
+    recommender = locb.Recommender("locb", arms={"a": {"genre": "drama", "new": True}, "b": [1.0, 0.5]}, gamma=0.3)
+    decision: locb.Recommendation = recommender.recommend("ann", ["a", "b"], count=None)
+    recommender.reward(decision.decision_id, 1)
+    name: str = recommender.groups()[0].users[0]
     policy.save(Path("policy.locb"))
-    print(arm, bound, run.regret[-1], score.f1, locb.load("policy.locb").n_users, locb.make_policy("club").dim)
+    print(arm, name, bound, run.regret[-1], score.f1, locb.load("policy.locb").n_users, locb.make_policy("club").dim)
 '''
 WRONG = [
     ('locb.LOCB(n_users="ten", dim=3)', "arg-type"),

@@ -16,7 +16,7 @@ from locb.recommender.events import MAX_ID_LENGTH
 from locb.recommender.interfaces import Problems
 from locb.recommender.requests import ParsedRequest, check_encoding, eligible_arms, parse_steps
 
-Features: TypeAlias = Mapping[str, float | str | bool] | Sequence[float] | Floats
+Features: TypeAlias = Mapping[str, Any] | Sequence[float] | Floats  # values: numbers, texts and booleans
 DIGEST_BYTES = 16
 
 

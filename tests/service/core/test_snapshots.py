@@ -117,7 +117,7 @@ def test_snapshot_of_an_older_format_is_ignored(tmp_path: Path, caplog: pytest.L
     write(snapshots, 3, 7)
     path = tmp_path / file_names(7)[0]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(file_format, "VERSION", file_format.VERSION - 1)
+        patched.setattr(file_format, "POLICY", file_format.FileKind(version=file_format.VERSION - 1))
         trained_policy(7).save(path)
     _, seq = snapshots.load_newest(0, 100) or pytest.fail("none")
     assert seq == 3

@@ -47,15 +47,16 @@ def write(
     path: str | os.PathLike[str],
     header: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
-    kind: FileKind = POLICY,
+    kind: FileKind | None = None,
 ) -> None:
     """Write a file atomically: the name ``path`` refers to the new file only when the file is complete and on disk.
 
-    Raises ``FileNotFoundError`` if the folder does not exist.
+    ``kind`` is ``POLICY`` by default. Raises ``FileNotFoundError`` if the folder does not exist.
     """
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "Folder does not exist", str(target.parent))
+    kind = kind or POLICY
     full_header = {"format": kind.format, "version": kind.version, **header}
     temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
     try:
@@ -85,7 +86,7 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def read(path: str | os.PathLike[str], kind: FileKind = POLICY) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def read(path: str | os.PathLike[str], kind: FileKind | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a file.
 
     Raises
@@ -95,7 +96,7 @@ def read(path: str | os.PathLike[str], kind: FileKind = POLICY) -> tuple[dict[st
     OSError
         If the file does not exist or cannot be opened.
     """
-    source = Path(path)
+    source, kind = Path(path), kind or POLICY
     try:
         with zipfile.ZipFile(source) as archive:
             header = json.loads(archive.read(HEADER))
