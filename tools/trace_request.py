@@ -34,6 +34,7 @@ from locb.service.server import uvicorn_config
 PACKAGE = f"{Path(locb.__file__).parent}{os.sep}"
 RESUMABLE = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 WARM_UP_REQUESTS = 20  # of the same user, so that the traced request creates nothing
+IDLE_SECONDS = 1.0  # until the work after the last commit has ended
 ARMS = [{"id": "film 1", "features": {"genre": "drama"}}, {"id": "film 2", "features": {"genre": "crime"}}]
 
 
@@ -48,15 +49,17 @@ class Tracer:
 
     def __call__(self, frame: FrameType, event: str, _argument: Any) -> None:
         """Record a call from another file."""
-        if not self.active or event != "call":
+        if event != "call":
             return
         file = _source_file(frame)
         if file is None:
             return
         if frame.f_code.co_flags & RESUMABLE:
-            if frame in self._resumable:
+            if frame in self._resumable:  # resumed, perhaps after a call before the request
                 return
             self._resumable.add(frame)
+        if not self.active:
+            return
         call = (_calling_file(frame), file, frame.f_code.co_qualname)
         if call[0] != file:
             self.calls.append(call)
@@ -116,7 +119,9 @@ def trace_recommendation(policy: str) -> Tracer:
     try:
         with tempfile.TemporaryDirectory() as folder, running_service(Path(folder), policy) as client:
             for number in range(WARM_UP_REQUESTS + 1):
-                tracer.active = number == WARM_UP_REQUESTS
+                if number == WARM_UP_REQUESTS:
+                    time.sleep(IDLE_SECONDS)
+                    tracer.active = True
                 response = client.post("/v1/recommend", json={"user": "ann", "arms": ARMS}).raise_for_status().json()
                 if not tracer.active:
                     reward = {"decision_id": response["decision_id"], "reward": number % 2}

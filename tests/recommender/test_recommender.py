@@ -153,7 +153,7 @@ def test_indices_without_a_user_are_not_shown() -> None:
         ({"arms": ["a", "a"]}, "arms must be different ids"),
         ({"arms": {}}, "arms must have at least one arm"),
         ({"arms": {1: [0.0] * 8}}, "the id of an arm must be a string, not 1"),
-        ({"arms": {"x": [1.0, 2.0]}}, r"arms\[0\].features: features must be 8 numbers, the number of features per arm, not 2"),
+        ({"arms": {"x": [1.0, 2.0]}}, r"arms\[0\].features: .* 8 numbers, the number of features per arm, not 2"),
         ({"arms": {"x": "drama"}}, "the features of arm 'x' must be a mapping of names to values, or a vector"),
         ({"arms": {"x": [[1.0]]}}, "the features of arm 'x' must be"),
         ({"arms": {"x": {"length": None}}}, "feature 'length' of arm 'x' must be a finite number, a string or a bool"),

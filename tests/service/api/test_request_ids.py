@@ -12,14 +12,14 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from locb.service.core.observations import learn
 
 import locb
+from locb.recommender.events import REWARD, ObservationRow
 from locb.service.api.routes import ROUTES
+from locb.service.core.learning import learn
 from locb.service.core.service import Service
 from locb.service.server import JsonFormatter
 from locb.service.store.database import StoreError
-from locb.service.store.schema import REWARD, ObservationRow
 from serving import arms, serving
 
 SCALE_PROBLEM = (
