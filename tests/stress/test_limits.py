@@ -203,8 +203,8 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
         (
             "loop-blocks",
             "loop_blocks",
-            {"DELETE /v1/users/{user}": 5.1},
-            "DELETE /v1/users/{user}: 5.1, above 5",
+            {"DELETE /v1/users/{user}": 20.1},
+            "DELETE /v1/users/{user}: 20.1, above 20",
         ),
         ("histories", "histories", {"histories with violations": {"lost reward": 2}}, "2 with lost reward"),
         ("histories", "histories", {"requests acknowledged": 0}, "no acknowledged requests"),
