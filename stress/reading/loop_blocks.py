@@ -1,10 +1,12 @@
-"""Measurement of how long each GET route, and large requests, block the event loop, with many users."""
+"""Measurement of how long each GET route, large requests, and erasures block the event loop, with many users."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
+from collections.abc import Callable
+from itertools import count
 from statistics import median
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +19,7 @@ from stress.service_process import ServiceProcess
 from stress.stores import StoreLocation
 
 COMMAND = (sys.executable, "-m", "stress.reading.probed_service")
-POLICIES = ("locb", "club", "eloc")
+POLICIES = ("locb", "club", "sclub", "eloc")
 HISTORY_SECONDS = 70 * 86_400.0  # two spans of 30 days, and more
 # Requests per address: the figure is their median, so that other processes affect it little. Long requests, such as an
 # export, are repeated only while they take less than MAX_SECONDS together.
@@ -30,23 +32,25 @@ VARIANTS = {
     "/v1/map": ["", "?projection=new"],
     "/v1/groups": [f"?sort={sort}&limit={MAX_LIMIT}" for sort in SORTS] + ["?search=9"],
 }
-# Large POST requests: path and body of each, by a description that is part of the name of its figure.
+# Large POST requests: path, description, and body of each.
 _ACTIONS = [{"id": f"action-{a}", "features": [{f"f{f}": f"v{a * f % 97}" for f in range(10)}]} for a in range(1000)]
 _CONTEXT = [{"user": {"id": "user-1"}}, {f"c{c}": c for c in range(10)}]
 _MANY_NAMES = [{"id": f"arm-{a}", "features": {f"{a}-{f}": 1.0 for f in range(4900)}} for a in range(10)]
 _MANY_ARMS = [{"id": f"arm-{a}", "features": [1.0] + [0.01 * a] * (DIM - 1)} for a in range(1000)]
 _FEW_ARMS = _MANY_ARMS[:5]
-LARGE_REQUESTS: dict[str, tuple[str, Any]] = {
-    "1,000 actions": ("/personalizer/v1.0/rank", {"actions": _ACTIONS, "contextFeatures": _CONTEXT}),
-    "49,000 names": ("/v1/recommend", {"user": "user-1", "arms": _MANY_NAMES}),
-    "1,000 arms": ("/v1/recommend", {"user": "user-1", "arms": _MANY_ARMS}),
-    "1,000 requests": ("/v1/recommend:batch", {"requests": [{"user": "user-1", "arms": _FEW_ARMS}] * 1000}),
-}
+LARGE_REQUESTS: tuple[tuple[str, str, Any], ...] = (
+    ("/personalizer/v1.0/rank", "1,000 actions", {"actions": _ACTIONS, "contextFeatures": _CONTEXT}),
+    ("/v1/recommend", "49,000 names", {"user": "user-1", "arms": _MANY_NAMES}),
+    ("/v1/recommend", "1,000 arms", {"user": "user-1", "arms": _MANY_ARMS}),
+    ("/v1/preview", "1,000 arms", {"user": "user-0", "arms": _MANY_ARMS}),
+    ("/v1/recommend:batch", "1,000 requests", {"requests": [{"user": "user-1", "arms": _FEW_ARMS}] * 1000}),
+)
 OTHER_PATHS = ("/", "/page/page.js", "/openapi.json")
+Request = tuple[str, str, Any]  # method, path and body
 
 
 def loop_blocks(location: StoreLocation, policy: str, users: int) -> dict[str, Any]:
-    """Return, for each GET request and each large request, the longest block of the event loop in milliseconds.
+    """Return, for each GET, each large POST and a DELETE, the longest block of the event loop in milliseconds.
 
     Parameters
     ----------
@@ -62,18 +66,44 @@ def loop_blocks(location: StoreLocation, policy: str, users: int) -> dict[str, A
     figures: dict[str, Any] = {}
     with ServiceProcess(location.folder, [], location.url, command=COMMAND) as server:
         server.start()
-        while json.loads(server.get("/v1/status")[1])["backfilling"]:
-            time.sleep(0.1)
+        _wait_for_backfill(server)
         figures["users"] = json.loads(server.get("/v1/health")[1])["users"]
-        requests: dict[str, tuple[str, Any]] = {f"GET {path}": (path, None) for path in _addresses(server)}
-        requests |= {f"POST {path}, {name}": (path, body) for name, (path, body) in LARGE_REQUESTS.items()}
-        for name, (path, body) in requests.items():
-            blocks, end = [_probe(server, path, body)], time.monotonic() + MAX_SECONDS
+        for name, make_request in _requests(server).items():
+            blocks, end = [_probe(server, *make_request())], time.monotonic() + MAX_SECONDS
             while len(blocks) < REPEATS and time.monotonic() < end:
-                blocks.append(_probe(server, path, body))
+                blocks.append(_probe(server, *make_request()))
             figures[name] = round(median(blocks), 1)
         server.stop()
     return figures
+
+
+def _requests(server: ServiceProcess) -> dict[str, Callable[[], Request]]:
+    """Return, by the name of its figure, a function that prepares a request. Erasures are the last requests."""
+    requests: dict[str, Callable[[], Request]] = {}
+    for path in _addresses(server):
+        requests[f"GET {path}"] = lambda path=path: ("GET", path, None)  # type: ignore[misc]
+    for path, name, body in LARGE_REQUESTS:
+        requests[f"POST {path}, {name}"] = lambda path=path, body=body: ("POST", path, body)  # type: ignore[misc]
+    numbers = count()
+    requests["POST /v1/reward:batch, 1,000 new rewards"] = lambda: _rewards(_decide(server, next(numbers)))
+    # These decisions are in the log only, and have rewards.
+    requests["POST /v1/reward:batch, 1,000 repeated rewards"] = lambda: _rewards([f"past-{k:08x}" for k in range(1000)])
+    users = (user for user in (f"user-{k}" for k in count(1)) if server.get(f"/v1/users/{user}")[0] == 200)
+    requests["DELETE /v1/users/{user}"] = lambda: ("DELETE", f"/v1/users/{next(users)}", None)
+    return requests
+
+
+def _decide(server: ServiceProcess, number: int) -> list[str]:
+    """Request 1,000 decisions of different users, and return their ids."""
+    ids = [f"batch-{number}-{k}" for k in range(1000)]
+    requests = [{"user": f"user-{k}", "arms": _FEW_ARMS, "decision_id": name} for k, name in enumerate(ids)]
+    _check("/v1/recommend:batch", *server.post("/v1/recommend:batch", {"requests": requests}))
+    return ids
+
+
+def _rewards(decision_ids: list[str]) -> Request:
+    rewards = [{"decision_id": name, "reward": 1.0} for name in decision_ids]
+    return "POST", "/v1/reward:batch", {"rewards": rewards}
 
 
 def _addresses(server: ServiceProcess) -> list[str]:
@@ -88,12 +118,27 @@ def _addresses(server: ServiceProcess) -> list[str]:
     return [*paths, *OTHER_PATHS]
 
 
-def _probe(server: ServiceProcess, path: str, content: Any = None) -> float:
-    """Send a GET request, or a POST request with content, and return the longest iteration of the event loop in ms."""
+def _probe(server: ServiceProcess, method: str, path: str, content: Any) -> float:
+    """Send a request, and return the longest iteration of the event loop in ms.
+
+    The probe of an erasure includes the rebuild of the policy and the backfill of the statistics.
+    """
     arms = [{"id": "arm", "features": [1.0] + [0.0] * (DIM - 1)}]
     server.post("/v1/recommend", {"user": "user-0", "arms": arms})  # the response cannot be one of an unchanged state
     server.get("/probe/start")
-    status, body = server.get(path) if content is None else server.post(path, content)
-    if status not in (200, 201, 204):
-        raise RuntimeError(f"{path} has status {status} instead of 200, 201 or 204: {body[:200]!r}")
+    if method == "DELETE":
+        _check(path, *server.delete(path))
+        _wait_for_backfill(server)
+    else:
+        _check(path, *(server.get(path) if method == "GET" else server.post(path, content)))
     return float(server.get("/probe/stop")[1])
+
+
+def _check(path: str, status: int, body: Any) -> None:
+    if status not in (200, 201, 204):
+        raise RuntimeError(f"{path} has status {status} instead of 200, 201 or 204: {str(body)[:200]}")
+
+
+def _wait_for_backfill(server: ServiceProcess) -> None:
+    while json.loads(server.get("/v1/status")[1])["backfilling"]:
+        time.sleep(0.1)

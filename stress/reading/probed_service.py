@@ -98,7 +98,7 @@ def main() -> None:
 
     vars(server)["make_app"] = make_probed_app
     server.configure_logging("info")
-    server.serve(ServiceConfig(options.data_dir, port=options.port), print)
+    server.serve(ServiceConfig(options.data_dir, port=options.port, store=os.environ.get("LOCB_STORE")), print)
 
 
 if __name__ == "__main__":

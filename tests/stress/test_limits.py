@@ -200,6 +200,12 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
         ("dashboard", "dashboard", {"map: chart, seconds": 2.1}, "map: chart, seconds: 2.1, above 2"),
         ("dashboard", "dashboard", {"CPU of the pages, %": 2.5}, "CPU of the pages is 2.5%, above 2%"),
         ("loop-blocks", "loop_blocks", {"GET /v1/clusters": 5.1}, "GET /v1/clusters: 5.1, above 5"),
+        (
+            "loop-blocks",
+            "loop_blocks",
+            {"DELETE /v1/users/{user}": 20.1},
+            "DELETE /v1/users/{user}: 20.1, above 20",
+        ),
         ("histories", "histories", {"histories with violations": {"lost reward": 2}}, "2 with lost reward"),
         ("histories", "histories", {"requests acknowledged": 0}, "no acknowledged requests"),
         ("soak", "soak", {"errors": {"503": 2}}, "errors: {'503': 2}"),

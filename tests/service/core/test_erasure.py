@@ -9,13 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locb.service.core import erasure, replay
 from locb.service.core.audit import repeat_decisions
 from locb.service.core.erasure import Eraser
 from serving import arms, in_path, play, same_state, serving, wait_for
 
 
 @pytest.mark.parametrize("name", ["locb", "eloc", "club", "sclub", "linucb-one", "linucb-ind"])
-def test_policy_is_rebuilt_without_the_user(tmp_path: Path, name: str) -> None:
+def test_policy_is_rebuilt_without_the_user(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erasure, "OBSERVATIONS_PER_STEP", 7)  # requests are served between the steps of the rebuild
+    learn, steps = replay.learn, []
+
+    def learn_and_count(policy: Any, observations: Any) -> None:
+        steps.append(len(observations))
+        learn(policy, observations)
+
+    monkeypatch.setattr(replay, "learn", learn_and_count)
     rng = np.random.default_rng(2)
     users = [f"u{i}" for i in range(6)]
     with serving(tmp_path, policy=name, parameters={"n_seeds": 3} if name in ("locb", "eloc") else {}) as (
@@ -33,7 +42,8 @@ def test_policy_is_rebuilt_without_the_user(tmp_path: Path, name: str) -> None:
         assert client.delete("/v1/users/u2").status_code == 404
         assert client.post("/v1/reward", json={"decision_id": pending, "reward": 1}).status_code == 404
         assert service.policy.served[user_index] == 0
-        assert service.policy.served.sum() == len(kept)
+        assert service.policy.served.sum() == len(kept) == sum(steps)
+        assert max(steps) == 7
         without = service.model.build()
         added = {seq: user_index for user_index, seq, _ in service.log.users()}
         rewards = {row.seq: row for row in kept}

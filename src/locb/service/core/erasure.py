@@ -18,6 +18,8 @@ from locb.service.core.snapshots import Snapshots
 from locb.service.store.database import FencedError, StoreError
 from locb.service.store.locks import AlreadyOpenError
 
+# A rebuild replays the log in short steps, with a pause after each step in which the event loop can run.
+OBSERVATIONS_PER_STEP, PAUSE = 100, 0.0001
 MAX_FINAL_CATCH_UP = 2_000  # maximum number of events that a rebuild replays while requests wait
 _log = logging.getLogger("locb.service")
 
@@ -144,7 +146,7 @@ class Eraser:
         _log.info("the policy was rebuilt from the log without %d erased users", len(erased))
 
     def _catch_up(self, policy: ServablePolicy, after: int, until: int) -> None:
-        for _ in replay(self._log, policy, after, until):
+        for _ in replay(self._log, policy, after, until, OBSERVATIONS_PER_STEP):
             if self._stopping():
                 return  # a long log must not delay the shutdown
-            time.sleep(0)  # yields to the event loop between steps
+            time.sleep(PAUSE)
