@@ -13,8 +13,8 @@ from locb.common.validation import ParameterError, ParameterName
 from locb.evaluation.results import ClusterHistory, Comparison, PolicyResult, UserMap, combine_environments
 from locb.evaluation.run_folder import code_digest
 from locb.experiments.comparison.candidates import Candidate, Grid, accepted_parameters, check_grid, make_candidates
-from locb.experiments.comparison.checkpoints import cluster_checkpoints, regret_checkpoints
 from locb.experiments.comparison.comparison_run import Outcome, Task
+from locb.experiments.comparison.curve_points import cluster_checkpoints, regret_checkpoints
 from locb.experiments.comparison.environment_sources import EnvironmentSource, make_sources
 from locb.experiments.dataset_summary import features_note, likes_note
 from locb.experiments.environment_factory import data_digest, ground_truth_note, true_clusters

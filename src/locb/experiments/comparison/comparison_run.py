@@ -15,7 +15,7 @@ from locb.common.arrays import Floats, Ints
 from locb.evaluation.clusters import match_clusters
 from locb.evaluation.results import sample_users
 from locb.experiments.comparison.candidates import accepted_parameters
-from locb.experiments.comparison.checkpoints import regret_checkpoints
+from locb.experiments.comparison.curve_points import regret_checkpoints
 from locb.experiments.comparison.environment_sources import EnvironmentSource
 from locb.experiments.environment_factory import true_clusters
 from locb.experiments.jobs import Job

@@ -10,7 +10,7 @@ from locb.environments import Environment
 from locb.evaluation.cluster_agreement import cluster_agreement
 from locb.evaluation.clusters import match_clusters
 from locb.experiments import paper_values as paper
-from locb.experiments.comparison.checkpoints import regret_checkpoints
+from locb.experiments.comparison.curve_points import regret_checkpoints
 from locb.experiments.environment_factory import make_environment, true_clusters
 from locb.experiments.simulate import simulate, split_rounds
 from locb.policies import CLUB, LOCB, Policy, make_policy
