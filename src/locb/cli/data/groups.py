@@ -141,7 +141,7 @@ def groups(
     ) as bar:
         task = bar.add_task("Opening the log", total=None)
         found = locb.find_groups(
-            [str(path) for path in log],
+            list(log),
             method=method,
             gamma=gamma,
             max_groups=max_groups,

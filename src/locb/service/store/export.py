@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL
 
 from locb.service import errors
 from locb.service.packed_responses import chosen_context, encode_json, unpack, unpack_request
-from locb.service.store.database import StoreError, connect
-from locb.service.store.reader import LogReader
+from locb.service.store.database import StoreError
+from locb.service.store.reader import LogReader, StoredLog
 
 FOLDER_PREFIX = "export-"
 FILE_NAME = "locb.parquet"
@@ -151,7 +151,26 @@ class Export:
         shutil.rmtree(self._target, ignore_errors=True)
 
 
-# In the process of an export
+# In the process of an export, and in programs that read the store of a service
+
+
+def export_store(address: str, target: Path) -> Path:
+    """Write the decisions in a store, also of a running service, to a file in a folder, and return its path.
+
+    Raises
+    ------
+    ValueError
+        If the store cannot be read.
+    """
+    try:
+        log = StoredLog(address)
+        try:
+            write_parquet(log, target)
+        finally:
+            log.close()
+    except StoreError as error:
+        raise ValueError(f"cannot read the store: {error}") from error
+    return target / FILE_NAME
 
 
 def write_parquet(log: LogReader, target: Path) -> None:
@@ -174,6 +193,10 @@ def write_parquet(log: LogReader, target: Path) -> None:
         "reward": pl.Float64,
         "reward_time": time,
         "reward_is_default": pl.Boolean,
+        "seq": pl.Int64,
+        "observations": pl.List(
+            pl.Struct({"seq": pl.Int64, "kind": pl.Int16, "reward": pl.Float64, "time": time}),
+        ),
     }
     pl.DataFrame(schema=schema).write_parquet(target / "00000000.part")
     rows = (row for chunk in log.decisions_with_rewards(READ_ROWS) for row in chunk)
@@ -229,16 +252,16 @@ def _export_row(row: Any, dim: int) -> tuple[Any, ...]:
         reward,
         None if reward_time is None else _utc(reward_time),
         None if reward is None else is_default,
+        row.seq,
+        [
+            {"seq": seq, "kind": kind, "reward": learned, "time": _utc(learned_at)}
+            for seq, kind, learned, learned_at in row.observations
+        ],
     )
 
 
 def _utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-class _ReadLog(LogReader):
-    def __init__(self, url: str) -> None:
-        self._engine = connect(make_url(url))
 
 
 def _exit_with_service() -> None:
@@ -253,8 +276,8 @@ def main() -> int:
     url, target = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_exit_with_service, daemon=True).start()
     try:
-        write_parquet(_ReadLog(url), Path(target))
-    except StoreError as error:
+        write_parquet(StoredLog(url), Path(target))
+    except (StoreError, ValueError) as error:
         sys.stdout.write(str(error))
         return _STORE_FAILED
     except (OSError, pl.exceptions.PolarsError) as error:

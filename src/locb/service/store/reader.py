@@ -7,19 +7,30 @@ import math
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import chain, groupby, islice
+from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from locb.service.packed_responses import Renderer, seeds_of, unpack
 from locb.service.store import integrity, sqlite, user_decisions
 from locb.service.store import schema as tables
 from locb.service.store.chain import Damage
-from locb.service.store.database import StoreError, interrupt, pooled_connection, summarize_error
+from locb.service.store.database import (
+    StoreError,
+    close_pool,
+    connect_read_only,
+    database_url,
+    describe_url,
+    interrupt,
+    pooled_connection,
+    summarize_error,
+)
 from locb.service.store.fencing import read_head
-from locb.service.store.schema import DecisionRow, FoundDecision
+from locb.service.store.schema import DecisionRow, FoundDecision, RewardedDecision
 from locb.service.store.totals import Totals, compute_totals
 
 CHUNK_ROWS = 20_000  # rows that are read at a time
@@ -178,27 +189,26 @@ class LogReader:
         )
         return self._chunks(query, c.seq, 0, None)
 
-    def decisions_with_rewards(self, chunk_rows: int | None = None) -> Iterator[list[Any]]:
-        """Yield chunks of decisions, each with its user, request, response, default reward and last other reward.
+    def decisions_with_rewards(self, chunk_rows: int | None = None) -> Iterator[list[RewardedDecision]]:
+        """Yield chunks of decisions, each with its user, request, response and observations.
 
         ``chunk_rows`` is the number of decisions per chunk, by default ``CHUNK_ROWS``.
         """
-        c, users = tables.decisions.c, tables.users
-        default, reward, last = (tables.observations.alias() for _ in range(3))
-        last_kind = (
-            select(func.max(last.c.kind)).where(last.c.decision_seq == c.seq, last.c.kind != tables.DEFAULT)
-        ).scalar_subquery()
+        c, users, observed = tables.decisions.c, tables.users, tables.observations
         query = (
             select(
                 c.seq, c.id, users.c.id.label("user"), c.time, c.request, c.response,
-                default.c.reward.label("default"), default.c.time.label("default_time"),
-                reward.c.reward.label("reward"), reward.c.time.label("reward_time"),
+                observed.c.seq.label("observation_seq"), observed.c.kind, observed.c.reward,
+                observed.c.time.label("observation_time"),
             )
             .join(users, users.c.user_index == c.user_index)
-            .outerjoin(default, (default.c.decision_seq == c.seq) & (default.c.kind == tables.DEFAULT))
-            .outerjoin(reward, (reward.c.decision_seq == c.seq) & (reward.c.kind == last_kind))
+            .outerjoin(observed, observed.c.decision_seq == c.seq)
         )  # fmt: skip
-        return self._chunks(query, c.seq, 0, None, chunk_rows)
+        size = chunk_rows or CHUNK_ROWS
+        rows = chain.from_iterable(self._chunks(query, c.seq, 0, None, size))
+        found = (_rewarded_decision(list(group)) for _, group in groupby(rows, attrgetter("seq")))
+        while chunk := list(islice(found, size)):
+            yield chunk
 
     # Integrity
 
@@ -237,6 +247,52 @@ class LogReader:
                 yield connection
         except SQLAlchemyError as error:
             raise StoreError(summarize_error(error)) from error
+
+
+class StoredLog(LogReader):
+    """Read-only access to the event log of a service, which may be running.
+
+    Parameters
+    ----------
+    address : str
+        Address of the database: ``postgresql://user@host/name`` or ``sqlite:///path``.
+
+    Raises
+    ------
+    StoreError
+        If the database cannot be read.
+    ValueError
+        If the database has no event log in a supported format.
+    """
+
+    def __init__(self, address: str) -> None:
+        url = database_url(Path(), address)
+        if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
+            raise FileNotFoundError(2, "Store does not exist", str(url.database))
+        self.name = describe_url(url, address).removeprefix("--store ")
+        self._engine = connect_read_only(url)
+        try:
+            with self._reading() as connection:
+                tables.check_format(connection)
+                if not inspect(connection).has_table(tables.settings.name) or "model" not in self.settings():
+                    raise ValueError(f"{self.name} is not the store of a service, or the service has never started")
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close all connections."""
+        close_pool(self._engine)
+
+
+def _rewarded_decision(rows: Sequence[Any]) -> RewardedDecision:
+    """Return a decision with its observations, from rows that have the decision and one observation each, or none."""
+    first = rows[0]
+    observed = sorted(tuple(row)[6:] for row in rows if row.observation_seq is not None)
+    default = next(((reward, time) for _, kind, reward, time in observed if kind == tables.DEFAULT), (None, None))
+    last = next(((reward, time) for _, kind, reward, time in observed[::-1] if kind != tables.DEFAULT), (None, None))
+    decision = first.seq, first.id, first.user, first.time, first.request, first.response
+    return RewardedDecision(*decision, default[0], default[1], last[0], last[1], observed)
 
 
 def _parameter_chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

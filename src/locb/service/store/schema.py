@@ -217,6 +217,26 @@ class FoundDecision(NamedTuple):
     response: bytes | None = None  # JSON; None unless the query asks for it
 
 
+class RewardedDecision(NamedTuple):
+    """Decision with its user and its observations; the rewards and their times are None if there are none.
+
+    ``reward`` is the last reward that is not a default reward. ``observations`` has the sequence number, the kind, the
+    reward and the time of each observation, in the order of the log.
+    """
+
+    seq: int
+    id: bytes
+    user: bytes | None
+    time: float
+    request: bytes
+    response: bytes
+    default: float | None
+    default_time: float | None
+    reward: float | None
+    reward_time: float | None
+    observations: list[tuple[int, int, float, float]]
+
+
 @dataclass(slots=True)
 class Records:
     """Rows that are committed in one transaction."""
