@@ -42,7 +42,7 @@ CAUSES = {
     "internal": "An error in the service or in a custom policy. The messages that the service prints have the details.",
 }
 # Configuration keys whose command-line option has another name.
-OPTIONS = {"parameters": "parameter"}
+OPTIONS = {"parameters": "parameter", "start_options": "start_option"}
 
 
 def configuration_keys() -> list[str]:

@@ -11,7 +11,7 @@ from locb.service.core.commands import ActivateCommand, Batch, RecommendCommand,
 from locb.service.core.default_rewards import DefaultRewards
 from locb.service.core.engine import Engine
 from locb.service.core.model import new_model
-from locb.service.core.replay import replay
+from locb.service.core.startup.replay import replay
 from locb.service.core.user_index import UserIndex
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest

@@ -13,8 +13,8 @@ from locb.service.core.background.queues import WorkerThread
 from locb.service.core.background.supervised_tasks import BackgroundTasks
 from locb.service.core.group_commit import RETRY_INTERVAL, GroupCommitter
 from locb.service.core.model import Model
-from locb.service.core.replay import replay
-from locb.service.core.snapshots import Snapshots
+from locb.service.core.startup.replay import replay
+from locb.service.core.startup.snapshots import Snapshots
 from locb.service.store.database import FencedError, StoreError
 from locb.service.store.locks import AlreadyOpenError
 
@@ -64,7 +64,8 @@ class Eraser:
         Raises
         ------
         ProblemError
-            404 for an unknown user; 503 if the store is unavailable, or the service is stopping.
+            404 for an unknown user; 409 for a user of the saved policy from which the service started; 503 if
+            the store is unavailable, or the service is stopping.
         """
         async with self._committer.commit_lock:
             try:
@@ -84,6 +85,8 @@ class Eraser:
         user_index = self._engine.users.index_of(user)
         if user_index is None:
             raise errors.unknown_user(user)
+        if user_index < self._model.base_users:
+            raise errors.user_of_saved_policy(user)
         batch = self._engine.prepare_erasure(user)
         erased = await self._committer.commit_with(batch, self._log.erase, user_index)
         self._committer.after_commit(batch)
@@ -123,7 +126,7 @@ class Eraser:
         """
         engine, committer = self._engine, self._committer
         erased = list(engine.pending_erasure)
-        policy = self._model.build()
+        policy = await self._thread.run(self._model.build)
         position = 0
         while engine.seq - position > MAX_FINAL_CATCH_UP:
             until = engine.seq

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, cast
 
 import numpy as np
 
 from locb.evaluation.clusters import Cluster
-from locb.policies import POLICIES, policy_spec
+from locb.policies import POLICIES, load, policy_spec
 from locb.policies.base.capabilities import (
     SupportsCertificates,
     SupportsCorrection,
@@ -24,6 +26,8 @@ from locb.policies.base.capabilities import (
 )
 from locb.policies.base.policy import ServablePolicy
 from locb.service.config import DEFAULT_POLICY, ServiceConfig, format_parameter, format_value
+from locb.service.store import schema as tables
+from locb.service.store.integrity import DamagedLogError
 from locb.service.store.log import EventLog
 from locb.service.store.schema import FORMAT
 
@@ -39,21 +43,48 @@ class Model:
     dim: int  # number of features per arm
     initial_users: int  # number of user indices of the untrained policy
     parameters: dict[str, Any]
+    base: str | None = None  # SHA-256 of the saved policy from which the service started, if it started from one
+    # Returns the file of that policy, which is in the store.
+    read_base: Callable[[], bytes] = field(default=bytes, compare=False, repr=False)
+
+    @property
+    def base_users(self) -> int:
+        """Number of users of the saved policy from which the service started; 0 without such a policy."""
+        return 0 if self.base is None else self.initial_users
+
+    def settings(self) -> dict[str, Any]:
+        """Return the model as it is written to the store."""
+        values = {name: getattr(self, name) for name in ("policy", "dim", "initial_users", "parameters")}
+        return values if self.base is None else {**values, "base": self.base}
 
     def build(self) -> ServablePolicy:
-        """Return the untrained policy.
+        """Return the policy before the first event: untrained, or the saved policy from which the service started.
 
         Raises
         ------
         ValueError
             If the policy rejects the dimension or a parameter, or does not accept new users.
+        DamagedLogError
+            If the saved policy in the store is damaged.
         """
+        if self.base is not None:
+            return self._load_base(self.base)
         spec = policy_spec(self.policy)
         policy = spec.make_for_service(n_users=self.initial_users, dim=self.dim, parameters=self.parameters)
         if not isinstance(policy, SupportsNewUsers):
             reason = "it has no method add_users(), with which the service creates users; implement add_users()"
             raise ValueError(f"--policy {self.policy} cannot be served: {reason}")
         return cast(ServablePolicy, policy)
+
+    def _load_base(self, digest: str) -> ServablePolicy:
+        content = self.read_base()
+        if sha256(content).hexdigest() != digest:
+            advice = "restore the store from a backup"
+            raise DamagedLogError(f"the saved policy in the store (--start-from) is missing or damaged: {advice}")
+        with tempfile.NamedTemporaryFile(suffix=".locb") as file:
+            file.write(content)
+            file.flush()
+            return cast(ServablePolicy, load(file.name))
 
 
 def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, str]:
@@ -68,17 +99,21 @@ def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, s
     """
     settings = log.settings()
     if "model" in settings:
-        model = Model(**settings["model"])
+        model = Model(**settings["model"], read_base=log.base_policy)
         if model.policy not in POLICIES:
             name = model.policy
             raise ValueError(f"the store was created with the custom policy {name!r}: pass --policy file.py:{name}")
-        _check_unchanged(config, model)
+        check_unchanged(config, model, "the store was created")
         return model, settings["store"]
+    if tables.START_SETTING in settings:
+        source = settings[tables.START_SETTING]["source"]
+        advice = f"start the service with --start-from {source} to repeat it, or with another --data-dir or --store"
+        raise ValueError(f"the import of {source} into this store did not finish: {advice}")
     if config.dim is None:
         raise ValueError("--dim, the number of features per arm, is required for a new store: add --dim N")
     model = new_model(config.policy or DEFAULT_POLICY, config.dim, config.parameters)
     store_id = secrets.token_hex(4)
-    log.write_settings({"format": FORMAT, "store": store_id, "model": asdict(model), "rebuilt_at": 0})
+    log.write_settings({"format": FORMAT, "store": store_id, "model": model.settings(), "rebuilt_at": 0})
     return model, store_id
 
 
@@ -105,7 +140,8 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
     return model
 
 
-def _check_unchanged(config: ServiceConfig, model: Model) -> None:
+def check_unchanged(config: ServiceConfig, model: Model, created: str) -> None:
+    """Raise a ValueError if the configuration contradicts a model. ``created`` starts the message."""
     # The store has the parameters as JSON, in which a tuple is a list.
     parameters = json.loads(json.dumps(config.parameters))
     requested: dict[str, Any] = {"policy": config.policy, "dim": config.dim, **parameters}
@@ -117,7 +153,7 @@ def _check_unchanged(config: ServiceConfig, model: Model) -> None:
             found = f"without {format_parameter(name, value)}, which cannot be added later"
         else:
             found = f"with {format_parameter(name, stored[name])}, not {format_value(name, value)}"
-        raise ValueError(f"the store was created {found}: choose another --data-dir or --store for a different model")
+        raise ValueError(f"{created} {found}: choose another --data-dir or --store for a different model")
 
 
 def warm_up(model: Model) -> None:

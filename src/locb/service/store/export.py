@@ -17,18 +17,20 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlalchemy import URL
+from sqlalchemy import URL, Connection, inspect
 
 from locb.service import errors
 from locb.service.packed_responses import chosen_context, encode_json, unpack, unpack_request
-from locb.service.store.database import StoreError
-from locb.service.store.reader import LogReader, StoredLog
+from locb.service.store import schema as tables
+from locb.service.store.database import StoreError, close_pool, connect_read_only, database_url, describe_url
+from locb.service.store.fencing import read_head
+from locb.service.store.reader import LogReader
 
 FOLDER_PREFIX = "export-"
 FILE_NAME = "locb.parquet"
@@ -152,6 +154,57 @@ class Export:
 
 
 # In the process of an export, and in programs that read the store of a service
+
+
+class StoredLog(LogReader):
+    """Read-only access to the event log of a service, which may be running.
+
+    Parameters
+    ----------
+    address : str
+        Address of the database: ``postgresql://user@host/name`` or ``sqlite:///path``.
+
+    Raises
+    ------
+    StoreError
+        If the database cannot be read.
+    ValueError
+        If the database has no event log in a supported format.
+    """
+
+    def __init__(self, address: str) -> None:
+        url = database_url(Path(), address)
+        if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
+            raise FileNotFoundError(2, "Store does not exist", str(url.database))
+        self.name = describe_url(url, address).removeprefix("--store ")
+        self._engine = connect_read_only(url)
+        try:
+            with self._reading() as connection:
+                tables.check_format(connection)
+                if not inspect(connection).has_table(tables.settings.name) or "model" not in self.settings():
+                    raise ValueError(f"{self.name} is not the store of a service, or the service has never started")
+        except BaseException:
+            self.close()
+            raise
+
+    def last_event(self) -> int:
+        """Return the sequence number of the last event."""
+        with self._reading() as connection:
+            return read_head(connection).last_seq
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Open a connection on which all queries read the same state of the store."""
+        with self._reading() as connection:
+            if self.backend == "sqlite":
+                connection.exec_driver_sql("BEGIN")
+            else:
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection
+
+    def close(self) -> None:
+        """Close all connections."""
+        close_pool(self._engine)
 
 
 def export_store(address: str, target: Path) -> Path:

@@ -59,18 +59,16 @@ class EventLog(LogReader):
     """
 
     def __init__(self, folder: Path, url: str | None = None, on_fenced: Callable[[str], None] | None = None) -> None:
-        self._operations = 0  # number of running reads and writes in all threads
+        self._operations, self._closed = 0, False  # number of running reads and writes in all threads
         self._operations_changed = Condition()
-        self._closed = False
         self._url = database_url(folder, url)
         self._sqlite = self._url.get_backend_name() == "sqlite"
         self._locks = [locks.lock_folder(folder)]
-        self._on_fenced = on_fenced
         self._chain: Chain
         self._claimed = False  # whether this process may write
         self._lease: locks.Heartbeat | None = None
         self._position: PositionFile | None = None
-        self._folder = folder
+        self._folder, self._on_fenced = folder, on_fenced
         self._engine = connect(self._url)
         self._writer: Connection | None = None
         self._last_decision = self._user_decisions_end = 0
@@ -171,10 +169,17 @@ class EventLog(LogReader):
             with suppress(StoreError), self._writing() as connection:  # the next commit tries again
                 self._user_decisions_end = user_decisions.extend(connection)
 
-    def write_settings(self, values: dict[str, Any]) -> None:
-        """Write these settings. All other settings keep their values."""
+    def write_settings(self, values: dict[str, Any], base_policy: bytes = b"") -> None:
+        """Write these settings, and the file of a saved policy. All other settings keep their values."""
         with self._writing() as connection:
             tables.write_settings(connection, values)
+            tables.write_base_policy(connection, base_policy)
+
+    def clear(self) -> None:
+        """Delete all events and settings, which an unfinished import has left."""
+        with self._writing() as connection:
+            head = fencing.clear(connection, self._chain.head)
+        self._chain, self._last_decision, self._user_decisions_end = Chain(head, {}), 0, 0
 
     def record_rebuild(self, complete: bool = True) -> None:
         """Append the event that the policy was rebuilt. ``complete``: whether no erased user influences the policy."""

@@ -9,26 +9,16 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain, groupby, islice
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, inspect, select
+from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from locb.service.packed_responses import Renderer, seeds_of, unpack
 from locb.service.store import integrity, sqlite, user_decisions
 from locb.service.store import schema as tables
 from locb.service.store.chain import Damage
-from locb.service.store.database import (
-    StoreError,
-    close_pool,
-    connect_read_only,
-    database_url,
-    describe_url,
-    interrupt,
-    pooled_connection,
-    summarize_error,
-)
+from locb.service.store.database import StoreError, interrupt, pooled_connection, summarize_error
 from locb.service.store.fencing import read_head
 from locb.service.store.schema import DecisionRow, FoundDecision, RewardedDecision
 from locb.service.store.totals import Totals, compute_totals
@@ -210,6 +200,11 @@ class LogReader:
         while chunk := list(islice(found, size)):
             yield chunk
 
+    def base_policy(self) -> bytes:
+        """Return the file of the saved policy from which the service started; empty if there is none."""
+        with self._reading() as connection:
+            return tables.read_base_policy(connection)
+
     # Integrity
 
     def check_sequence(self, after: int) -> list[Damage]:
@@ -247,42 +242,6 @@ class LogReader:
                 yield connection
         except SQLAlchemyError as error:
             raise StoreError(summarize_error(error)) from error
-
-
-class StoredLog(LogReader):
-    """Read-only access to the event log of a service, which may be running.
-
-    Parameters
-    ----------
-    address : str
-        Address of the database: ``postgresql://user@host/name`` or ``sqlite:///path``.
-
-    Raises
-    ------
-    StoreError
-        If the database cannot be read.
-    ValueError
-        If the database has no event log in a supported format.
-    """
-
-    def __init__(self, address: str) -> None:
-        url = database_url(Path(), address)
-        if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
-            raise FileNotFoundError(2, "Store does not exist", str(url.database))
-        self.name = describe_url(url, address).removeprefix("--store ")
-        self._engine = connect_read_only(url)
-        try:
-            with self._reading() as connection:
-                tables.check_format(connection)
-                if not inspect(connection).has_table(tables.settings.name) or "model" not in self.settings():
-                    raise ValueError(f"{self.name} is not the store of a service, or the service has never started")
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Close all connections."""
-        close_pool(self._engine)
 
 
 def _rewarded_decision(rows: Sequence[Any]) -> RewardedDecision:

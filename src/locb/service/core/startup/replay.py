@@ -37,13 +37,13 @@ def replay(log: EventLog, policy: ServablePolicy, after: int, until: int | None 
     """
     new_users = [seq for index, seq, _ in log.users() if index >= policy.n_users and (until is None or seq <= until)]
     for chunk in log.observations(after, until):
-        yield from _learn_chunk(policy, chunk, new_users)
+        yield from learn_chunk(policy, chunk, new_users)
     if new_users:
         policy.add_users(len(new_users))
         yield new_users[-1]
 
 
-def _learn_chunk(policy: ServablePolicy, chunk: list[Any], new_users: list[int]) -> Iterator[int]:
+def learn_chunk(policy: ServablePolicy, chunk: list[Any], new_users: list[int]) -> Iterator[int]:
     """Learn observations, and add each new user at its position in the log. Added users are removed from ``new_users``.
 
     Yields the sequence number of the last observation after each step.
