@@ -27,7 +27,8 @@ CAUSES = {
     "method-not-allowed": "The route does not support the HTTP method. The header `Allow` lists the supported methods.",
     "timeout": "The request did not arrive completely within {option}`locb serve --read-timeout`.",
     "conflict": "A request with different content has used the decision id, or the decision already has a different "
-    "reward, or the event of the decision is deferred and not activated.",
+    "reward, or the event of the decision is deferred and not activated, or the user to erase is a user of the saved "
+    "policy from which the service started.",
     "too-large": "The body of the request is larger than {option}`locb serve --max-body`.",
     "headers-too-large": "The request line and the headers are larger than {option}`locb serve --max-header-bytes`.",
     "unsupported-media-type": "The content type of the body is missing, or is not `application/json` and does not end "

@@ -115,7 +115,7 @@ def test_dropped_content_is_in_no_file(tmp_path: Path, later: Any) -> None:
     assert b"SECRET" not in content
     done = call("store", "check", "--data-dir", ".", cwd=tmp_path)
     assert done.returncode == 0
-    assert done.stdout.endswith("The requests and responses up to event 4 were dropped (--retain).\n")
+    assert done.stdout.endswith("up to event 4 were dropped (--retain) or never stored (--start-from).\n")
 
 
 def test_steps_end_at_the_first_decision_that_is_kept(log: EventLog) -> None:

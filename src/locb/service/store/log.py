@@ -158,14 +158,14 @@ class EventLog(LogReader):
         if records.decisions:
             self._last_decision = records.decisions[-1].seq
 
-    def commit_staged(self) -> None:
-        """Make the staged rows durable."""
+    def commit_staged(self, extend: bool = True) -> None:
+        """Make the staged rows durable. Without ``extend``, a later commit extends the table of user decisions."""
         with self._translating_errors():
             if self._writer is None:
                 raise StoreError("the connection to the database was lost before the commit")
             self._row_writer.commit(self._writer.connection.driver_connection)
             self._set_head(self._staged)
-        if self._last_decision - self._user_decisions_end >= MAX_UNINDEXED_EVENTS:
+        if extend and self._last_decision - self._user_decisions_end >= MAX_UNINDEXED_EVENTS:
             with suppress(StoreError), self._writing() as connection:  # the next commit tries again
                 self._user_decisions_end = user_decisions.extend(connection)
 
