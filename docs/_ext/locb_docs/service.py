@@ -21,7 +21,7 @@ CAUSES = {
     "forbidden": "The token does not have the required scope. In a service without tokens: the header `Host` names "
     "another machine, or the request comes from a web page of another origin, including other ports of this machine.",
     "not-found": "No route has this path.",
-    "unknown-decision": "No decision has this id, its user was erased, or `--retain` dropped it.",
+    "unknown-decision": "No decision has this id, its user was erased, or its request is not stored.",
     "unknown-user": "No user has this id, or the user was erased.",
     "unknown-cluster": "No cluster has this user as its seed or, if the policy has no seed users, as its first member.",
     "method-not-allowed": "The route does not support the HTTP method. The header `Allow` lists the supported methods.",

@@ -119,7 +119,9 @@ def not_found(detail: str) -> ProblemError:
 
 def unknown_decision(decision_id: str) -> ProblemError:
     """Return the problem of a reward or an activation for a decision that does not exist (404)."""
-    cause = f"unknown decision {decision_id!r}: no decision has this id, its user was erased, or --retain dropped it"
+    cause = (
+        f"unknown decision {decision_id!r}: no decision has this id, its user was erased, or its request is not stored"
+    )
     source = "the decision_id of a response of /v1/recommend, or the eventId of a response of Personalizer's rank"
     detail = f"{cause}; use {source}"
     return ProblemError(404, "unknown-decision", detail)

@@ -75,6 +75,31 @@ def test_log_of_a_service_gives_the_same_policy(store: Any, tmp_path: Path, poli
         assert replayed.served.sum() == len(learned) - 1 + 5 * (folder == store.folder)
 
 
+@pytest.mark.parametrize("policy", ["eloc", "locb"])
+def test_store_with_erased_users_gives_the_same_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    rng = np.random.default_rng(4)
+    monkeypatch.setattr(start, "BATCH_EVENTS", 0)  # 100 events per transaction, the minimum
+    with serving(tmp_path / "source", policy=policy, parameters={"n_seeds": 3}, retain=3600.0) as (client, service):
+        play(client, rng, USERS, 60)
+        for user in ("u2", "u5"):
+            client.delete(f"/v1/users/{user}").raise_for_status()
+        play(client, rng, ["new", *USERS[:2]], 30)  # gets the index of an erased user
+        with serving(tmp_path / "copy", policy=None, dim=None, start_from=str(tmp_path / "source" / "log.db")) as (
+            _,
+            other,
+        ):
+            assert same_state(other.policy, service.policy)
+            assert observations(other.log) == observations(service.log)
+            named = [(index, name) for index, _, name in service.log.users()]
+            assert [(index, name) for index, _, name in other.log.users()] == named
+            assert (7, None) not in named
+            assert sum(name is None for _, name in named) == 1
+    assert check_log(tmp_path / "copy")[1] == []
+    assert same_state(audit(tmp_path / "copy")[0], service.policy)
+
+
 def test_imported_log_is_replayed_continued_and_erased(store: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     rows = [f'{{"id": "{arm}", "features": {rng.normal(size=3).tolist()}}}' for arm in "ab"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from locb.common.live_store import without_password
+from locb.policies import POLICIES
 from locb.policies.base.capabilities import SupportsSnapshot
 from locb.policies.base.policy import ServablePolicy
 from locb.service.config import DEFAULT_POLICY, ServiceConfig
@@ -104,6 +105,9 @@ def _model(config: ServiceConfig, opened: LogSource) -> Model:
     """Return the model of the configuration. Without a policy and parameters, it is that of the service of the log."""
     if opened.model is not None and config.policy is None and not config.parameters:
         stored = opened.model
+        if stored["policy"] not in POLICIES:
+            custom = stored["policy"]
+            raise ValueError(f"the log is that of the custom policy {custom!r}: pass --policy file.py:{custom}")
         _log.info("the policy is that of the log: %s with %s", stored["policy"], stored["parameters"])
         return Model(**stored)
     return new_model(config.policy or DEFAULT_POLICY, opened.dim, config.parameters)
