@@ -76,8 +76,16 @@ def test_old_payloads_are_dropped_and_the_rest_is_kept(store: Any, tmp_path: Pat
         after = export(client, tmp_path)
         kept = ["decision_id", "user", "time", "reward", "reward_time"]
         assert after.head(42).select(kept).equals(before.select(kept))
-        for name in ("arm", "estimate", "bonus", "context", "arms"):
+        for name in ("arm", "estimate", "bonus", "arms"):
             assert after[name].is_null().to_list() == [True] * 42 + [False] * 21
+        kept = ["seq", "observations", "context"]  # the features that were learned
+        assert (
+            after.head(42)
+            .filter(pl.col("reward").is_not_null())
+            .select(kept)
+            .equals(before.filter(pl.col("reward").is_not_null()).select(kept))
+        )
+        assert after.filter(pl.col("context").is_null())["decision_id"].to_list() == ["old"]
         metrics = client.get("/metrics").text
         assert f"locb_retention_position {float(service.retention.position)}" in metrics
         assert 'locb_background_failures_total{task="retention"} 0.0' in metrics

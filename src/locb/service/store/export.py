@@ -285,7 +285,8 @@ def split_by_bytes(rows: Iterable[Any], dim: int, max_bytes: int) -> Iterator[li
 
 
 def _export_row(row: Any, dim: int) -> tuple[Any, ...]:
-    choice: tuple[Any, ...] = (None,) * 5  # the payload was dropped
+    # Without the payload, the observations still have the features of the chosen arm.
+    choice: tuple[Any, ...] = None, None, None, row.context and np.frombuffer(row.context).tolist(), None
     if row.request:
         arms, response = unpack_request(row.request).arms, unpack(row.response)
         choice = (

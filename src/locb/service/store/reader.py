@@ -11,7 +11,7 @@ from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, case, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from locb.service.packed_responses import Renderer, seeds_of, unpack
@@ -190,6 +190,7 @@ class LogReader:
                 c.seq, c.id, users.c.id.label("user"), c.time, c.request, c.response,
                 observed.c.seq.label("observation_seq"), observed.c.kind, observed.c.reward,
                 observed.c.time.label("observation_time"),
+                case((c.request == b"", observed.c.context)).label("context"),
             )
             .join(users, users.c.user_index == c.user_index)
             .outerjoin(observed, observed.c.decision_seq == c.seq)
@@ -247,11 +248,11 @@ class LogReader:
 def _rewarded_decision(rows: Sequence[Any]) -> RewardedDecision:
     """Return a decision with its observations, from rows that have the decision and one observation each, or none."""
     first = rows[0]
-    observed = sorted(tuple(row)[6:] for row in rows if row.observation_seq is not None)
+    observed = sorted(tuple(row)[6:10] for row in rows if row.observation_seq is not None)
     default = next(((reward, time) for _, kind, reward, time in observed if kind == tables.DEFAULT), (None, None))
     last = next(((reward, time) for _, kind, reward, time in observed[::-1] if kind != tables.DEFAULT), (None, None))
     decision = first.seq, first.id, first.user, first.time, first.request, first.response
-    return RewardedDecision(*decision, default[0], default[1], last[0], last[1], observed)
+    return RewardedDecision(*decision, default[0], default[1], last[0], last[1], observed, first.context)
 
 
 def _parameter_chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

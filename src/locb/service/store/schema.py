@@ -233,7 +233,8 @@ class RewardedDecision(NamedTuple):
     """Decision with its user and its observations; the rewards and their times are None if there are none.
 
     ``reward`` is the last reward that is not a default reward. ``observations`` has the sequence number, the kind, the
-    reward and the time of each observation, in the order of the log.
+    reward and the time of each observation, in the order of the log. ``context`` has the features of the chosen arm if
+    the request was dropped, and there is an observation.
     """
 
     seq: int
@@ -247,6 +248,7 @@ class RewardedDecision(NamedTuple):
     reward: float | None
     reward_time: float | None
     observations: list[tuple[int, int, float, float]]
+    context: bytes | None
 
 
 @dataclass(slots=True)
