@@ -212,6 +212,7 @@ def test_sources_that_are_refused(tmp_path: Path) -> None:
     refused("needs a new store, but the store has events and was not started from a log", log, "old")
     refused("has 2 features per arm, but --dim is 3: use --dim 2", log)
     refused("has 3 features per arm, but --dim is 2: use --dim 3", tmp_path / "old", dim=2)
+    refused("--start-option cannot be used with the store", tmp_path / "old", start_options={"reward": "r"})
     refused("--start-option colour is not an option for reading a log", log, start_options={"colour": 1})
     log.write_text("user,arm,reward\nann,a,\n")
     refused("no row of the log has a reward", log)

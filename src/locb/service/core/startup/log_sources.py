@@ -88,6 +88,10 @@ def open_log_source(source: str, dim: int | None, options: dict[str, Any], prefi
             raise ValueError(f"--start-option {name} is not an option for reading a log: its options are {allowed}")
     address = store_address(source)
     if address is not None and options.get("format", "auto") in ("auto", "store"):
+        if options.keys() - {"format"}:
+            raise ValueError(
+                "--start-option cannot be used with the store of a service, whose columns are known: omit it"
+            )
         found = _open_store(address)
     else:
         files = find_files(source)
