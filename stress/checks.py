@@ -22,7 +22,7 @@ from locb.recommender.events import CORRECTION
 from locb.service.config import ServiceConfig
 from locb.service.core.audit import MAX_DAMAGE, repeat_decisions
 from locb.service.core.model import load_or_create_model
-from locb.service.core.snapshots import Snapshots
+from locb.service.core.startup.snapshots import Snapshots
 from locb.service.packed_responses import stored_arm, unpack
 from locb.service.store.log import EventLog
 

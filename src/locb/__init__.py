@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from locb.common.live_store import set_store_reader
 from locb.common.presentation import set_presenter
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ _MODULES = {
     ),
 }
 set_presenter(lambda: import_module("locb.report.notebook"))
+set_store_reader(lambda: import_module("locb.service.store.export"))
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 

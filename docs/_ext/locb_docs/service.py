@@ -21,13 +21,14 @@ CAUSES = {
     "forbidden": "The token does not have the required scope. In a service without tokens: the header `Host` names "
     "another machine, or the request comes from a web page of another origin, including other ports of this machine.",
     "not-found": "No route has this path.",
-    "unknown-decision": "No decision has this id, its user was erased, or `--retain` dropped it.",
+    "unknown-decision": "No decision has this id, its user was erased, or its request is not stored.",
     "unknown-user": "No user has this id, or the user was erased.",
     "unknown-cluster": "No cluster has this user as its seed or, if the policy has no seed users, as its first member.",
     "method-not-allowed": "The route does not support the HTTP method. The header `Allow` lists the supported methods.",
     "timeout": "The request did not arrive completely within {option}`locb serve --read-timeout`.",
     "conflict": "A request with different content has used the decision id, or the decision already has a different "
-    "reward, or the event of the decision is deferred and not activated.",
+    "reward, or the event of the decision is deferred and not activated, or the user to erase is a user of the saved "
+    "policy from which the service started.",
     "too-large": "The body of the request is larger than {option}`locb serve --max-body`.",
     "headers-too-large": "The request line and the headers are larger than {option}`locb serve --max-header-bytes`.",
     "unsupported-media-type": "The content type of the body is missing, or is not `application/json` and does not end "
@@ -42,7 +43,7 @@ CAUSES = {
     "internal": "An error in the service or in a custom policy. The messages that the service prints have the details.",
 }
 # Configuration keys whose command-line option has another name.
-OPTIONS = {"parameters": "parameter"}
+OPTIONS = {"parameters": "parameter", "start_options": "start_option"}
 
 
 def configuration_keys() -> list[str]:

@@ -204,9 +204,11 @@ def seconds(name: str, text: str) -> float:
     return float(found[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}[found[2]]
 
 
-def parameter_pair(text: str) -> tuple[str, Any]:
-    """Return the name and the value of the option --parameter; the value is JSON, or text."""
+def parameter_pair(text: str, option: str = "parameter") -> tuple[str, Any]:
+    """Return the name and the value of the option --parameter, or of another option; the value is JSON, or text."""
     name, equals, value = text.partition("=")
+    if option != "parameter" and (not equals or not name.isidentifier()):
+        raise ValueError(f"--{option} must be name=value, for example user=customer, not {text!r}")
     if not equals or not name.isidentifier():
         raise ValueError(
             "--parameter must be name=value, where name is a parameter of the policy, written with underscores, for "

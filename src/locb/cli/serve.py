@@ -39,6 +39,11 @@ _POLICY_OPTIONS = {
         None,
     ),
 }
+START_OPTION = (
+    "Option for reading the log of --start-from, as name=value: format, user, chosen, arms, reward, time, "
+    "missing_reward, decimal, separator, header or position, as for locb evaluate. For a saved policy: users=FILE, a "
+    "text file with one user id per line. Repeat the option to set several."
+)
 
 
 def serve(**options: Any) -> None:
@@ -74,6 +79,7 @@ def make_config(options: dict[str, Any]) -> ServiceConfig:
     parameters = {name: options.pop(name) for name in PARAMETER_OPTIONS}
     parameters = {name: value for name, value in parameters.items() if value is not None}
     parameters |= dict(parameter_pair(pair) for pair in options.pop("parameter") or [])
+    options["start_options"] = dict(parameter_pair(pair, "start-option") for pair in options.pop("start_option") or [])
     if isinstance(parameters.get("reward_range"), str):
         parameters["reward_range"] = list(number_pair("reward-range", parameters["reward_range"]))
     for name, value in options.items():
@@ -94,6 +100,9 @@ def _options() -> Iterator[inspect.Parameter]:
         if field.name == "parameters":
             for name, (parameter_type, text, minimum) in _POLICY_OPTIONS.items():
                 yield _option(name, parameter_type, None, Key(text, POLICY, minimum))
+            continue
+        if field.name == "start_options":
+            yield _option("start_option", list[str] | None, None, Key(START_OPTION, POLICY))
             continue
         key, default = describe_key(field.name), field.default
         option_type: Any = types[field.name]

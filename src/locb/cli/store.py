@@ -54,4 +54,5 @@ def check(
         leave(f"the log of {events} events is damaged, first at event {first}: restore the store from a backup", 1)
     console.print(f"The log is intact: {events:,} events.", highlight=False)
     if dropped:
-        console.print(f"The requests and responses up to event {dropped:,} were dropped (--retain).", highlight=False)
+        cause = "dropped (--retain) or never stored (--start-from)"
+        console.print(f"The requests and responses up to event {dropped:,} were {cause}.", highlight=False)

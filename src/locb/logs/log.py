@@ -128,14 +128,15 @@ class Log:
         ----------
         source : path, list of paths, or data frame
             File (CSV, TSV, other text, JSON lines, Parquet; .gz is allowed), folder, pattern such as ``logs/*.csv``,
-            Polars, pandas or Arrow table, or mapping of column names to values.
-        format : {"auto", "table", "dsjson", "open-bandit", "yahoo"}, default "auto"
+            Polars, pandas or Arrow table, or mapping of column names to values. Also the store of a service, which may
+            be running: its data folder, SQLite file, or address such as ``postgresql://user@host/name``.
+        format : {"auto", "table", "dsjson", "open-bandit", "yahoo", "store"}, default "auto"
             Format of the source. By default, it is detected.
         **options
-            For "table": ``user`` (a column, or several columns that identify the user together), ``chosen``, ``arms``,
-            ``reward``, ``propensity``, ``time``, ``features`` (columns that describe the chosen arm), ``dim``,
-            ``decimal``, ``missing_reward``, ``separator`` and ``header``. Columns that are not given are found by
-            their names. See :func:`locb.logs.readers.table_logs.read_table`.
+            For "table" and "store": ``user`` (a column, or several columns that identify the user together),
+            ``chosen``, ``arms``, ``reward``, ``propensity``, ``time``, ``features`` (columns that describe the chosen
+            arm), ``dim``, ``decimal``, ``missing_reward``, ``separator`` and ``header``. Columns that are not given are
+            found by their names. See :func:`locb.logs.readers.table_logs.read_table`.
             For "dsjson": ``user``, ``dim``. For "open-bandit": ``position``, ``items``. For "yahoo": ``n_clusters``.
 
         Raises

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from locb.policies.base.capabilities import SupportsNewUsers
 from locb.policies.base.policy import ServablePolicy
@@ -21,7 +21,7 @@ class Model:
     parameters: dict[str, Any]
 
     @classmethod
-    def create(cls, policy: str, dim: int, parameters: Mapping[str, Any]) -> Model:
+    def create(cls, policy: str, dim: int, parameters: Mapping[str, Any]) -> Self:
         """Return a model with the defaults of a service for parameters that are not given.
 
         Raises

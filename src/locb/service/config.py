@@ -96,6 +96,23 @@ class ServiceConfig:
             )
         },
     )
+    start_from: str | None = _key(
+        None,
+        "Log or saved policy that a new store starts from: files, a folder, the store of a service, or a file that "
+        "policy.save() has written. An existing store must have been started from the same source.",
+        POLICY,
+    )
+    start_options: dict[str, Any] = field(
+        default_factory=dict,
+        metadata={
+            "key": Key(
+                "Options for reading the log of start_from by name: format, user, chosen, arms, reward, time, "
+                "missing_reward, decimal, separator and header; users is a file with the ids of the users of a saved "
+                "policy.",
+                POLICY,
+            )
+        },
+    )
     default_reward: float | None = _key(
         None,
         "Reward that the policy learns for a decision if no reward arrives in time. A reward that arrives later "

@@ -119,7 +119,9 @@ def not_found(detail: str) -> ProblemError:
 
 def unknown_decision(decision_id: str) -> ProblemError:
     """Return the problem of a reward or an activation for a decision that does not exist (404)."""
-    cause = f"unknown decision {decision_id!r}: no decision has this id, its user was erased, or --retain dropped it"
+    cause = (
+        f"unknown decision {decision_id!r}: no decision has this id, its user was erased, or its request is not stored"
+    )
     source = "the decision_id of a response of /v1/recommend, or the eventId of a response of Personalizer's rank"
     detail = f"{cause}; use {source}"
     return ProblemError(404, "unknown-decision", detail)
@@ -165,9 +167,17 @@ def reward_conflict(decision_id: str, reward: float) -> ProblemError:
 def payload_dropped(decision_id: str) -> ProblemError:
     """Return the problem of a repeated request whose response is no longer stored (409)."""
     cause = (
-        f"decision {decision_id!r} exists, but its response was dropped, because the decision is older than --retain"
+        f"decision {decision_id!r} exists, but its response was dropped, because the decision is older than --retain, "
+        "or is not stored, because the decision was imported (--start-from)"
     )
     return ProblemError(409, "conflict", f"{cause}; use another decision_id for a new decision")
+
+
+def user_of_saved_policy(user: str) -> ProblemError:
+    """Return the problem of the erasure of a user whom the saved policy of ``--start-from`` contains (409)."""
+    cause = f"user {user!r} cannot be erased: the service started from a saved policy that contains the user"
+    advice = "train a policy without the user, and start a new store from it"
+    return ProblemError(409, "conflict", f"{cause}, and whose observations are not in the log; {advice}")
 
 
 def not_activated(decision_id: str) -> ProblemError:

@@ -278,8 +278,8 @@ INVALID: dict[str, tuple[str, bytes, int, str, str]] = {
         404,
         "unknown-decision",
         (
-            "unknown decision 'unknown': no decision has this id, its user was erased, or --retain dropped it; use the "
-            "decision_id of a response of /v1/recommend, or the eventId of a response of Personalizer's rank"
+            "unknown decision 'unknown': no decision has this id, its user was erased, or its request is not stored; "
+            "use the decision_id of a response of /v1/recommend, or the eventId of a response of Personalizer's rank"
         ),
     ),
     "empty batch": (

@@ -12,8 +12,8 @@ from locb.recommender.default_rewards import DefaultRewards
 from locb.recommender.events import CORRECTION, DEFAULT, REWARD
 from locb.recommender.user_index import UserIndex
 from locb.service.core.model import new_model
-from locb.service.core.replay import replay
 from locb.service.core.service_engine import ServiceEngine, unrewarded_decisions
+from locb.service.core.startup.replay import replay
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.log import EventLog

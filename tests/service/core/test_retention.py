@@ -76,8 +76,16 @@ def test_old_payloads_are_dropped_and_the_rest_is_kept(store: Any, tmp_path: Pat
         after = export(client, tmp_path)
         kept = ["decision_id", "user", "time", "reward", "reward_time"]
         assert after.head(42).select(kept).equals(before.select(kept))
-        for name in ("arm", "estimate", "bonus", "context", "arms"):
+        for name in ("arm", "estimate", "bonus", "arms"):
             assert after[name].is_null().to_list() == [True] * 42 + [False] * 21
+        kept = ["seq", "observations", "context"]  # the features that were learned
+        assert (
+            after.head(42)
+            .filter(pl.col("reward").is_not_null())
+            .select(kept)
+            .equals(before.filter(pl.col("reward").is_not_null()).select(kept))
+        )
+        assert after.filter(pl.col("context").is_null())["decision_id"].to_list() == ["old"]
         metrics = client.get("/metrics").text
         assert f"locb_retention_position {float(service.retention.position)}" in metrics
         assert 'locb_background_failures_total{task="retention"} 0.0' in metrics
@@ -115,7 +123,7 @@ def test_dropped_content_is_in_no_file(tmp_path: Path, later: Any) -> None:
     assert b"SECRET" not in content
     done = call("store", "check", "--data-dir", ".", cwd=tmp_path)
     assert done.returncode == 0
-    assert done.stdout.endswith("The requests and responses up to event 4 were dropped (--retain).\n")
+    assert done.stdout.endswith("up to event 4 were dropped (--retain) or never stored (--start-from).\n")
 
 
 def test_steps_end_at_the_first_decision_that_is_kept(log: EventLog) -> None:

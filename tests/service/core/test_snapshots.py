@@ -10,7 +10,7 @@ import pytest
 
 import locb
 from locb.policies.base import file_format
-from locb.service.core.snapshots import KEPT_SNAPSHOTS, Snapshots
+from locb.service.core.startup.snapshots import KEPT_SNAPSHOTS, Snapshots
 
 STORE = "0123abcd"
 INTERVAL = 100_000  # events between snapshots

@@ -147,7 +147,7 @@ def groups(
     ):
         task = bar.add_task("Opening the log", total=None)
         found = locb.find_groups(
-            [str(path) for path in log],
+            list(log),
             method=method,
             gamma=gamma,
             max_groups=max_groups,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from locb.cli.common import console
+from locb.common.live_store import without_password
 
 LOG, COLUMNS = "Log", "Columns of a table"
 
@@ -19,14 +19,18 @@ def column(text: str) -> Any:
 
 
 LogFiles = Annotated[
-    list[Path],
-    typer.Argument(help="Log: files (CSV, TSV, JSON lines, Parquet, dsjson; .gz is allowed), or a folder."),
+    list[str],
+    typer.Argument(
+        help="Log: files (CSV, TSV, JSON lines, Parquet, dsjson; .gz is allowed), a folder, or the store of a service "
+        "(data folder, SQLite file, or address such as postgresql://user@host/name)."
+    ),
 ]
 LogFormat = Annotated[
     str,
     typer.Option(
         "--format",
-        help="Format of the log: **table**, **dsjson** (Vowpal Wabbit), **open-bandit**, **yahoo** (R6A).",
+        help="Format of the log: **table**, **dsjson** (Vowpal Wabbit), **open-bandit**, **yahoo** (R6A), "
+        "**store** (of a service).",
         show_default="detected",
         rich_help_panel=LOG,
     ),
@@ -95,14 +99,14 @@ def reading_options(
     return {name: value for name, value in options.items() if value is not None}
 
 
-def read_log(files: list[Path], log_format: str, options: dict[str, Any]) -> Any:
+def read_log(files: list[str], log_format: str, options: dict[str, Any]) -> Any:
     """Return the log in files, and print facts about it, its columns, and the rows that were skipped."""
     import locb
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with console.status(f"Reading {', '.join(map(str, files))} …"):
-            read = locb.Log.read([str(path) for path in files], format=log_format, **options)
+        with console.status(f"Reading {', '.join(map(without_password, files))} …"):
+            read = locb.Log.read(files, format=log_format, **options)
     facts = ", ".join(f"{name} {text}" for name, text in read.summary().items())
     found = ", ".join(f"{part} = {text}" for part, text in (read.columns or {}).items())
     for title, text in (("Log", facts), ("Columns", found)):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locb.common.arrays import Bools, Floats
+from locb.common.live_store import store_address
 from locb.common.validation import MAX_REWARD, ParameterError
 from locb.datasets.source_files import Source
 from locb.datasets.table_files import READERS, TextFormat, check_text_format, file_suffix
@@ -218,6 +219,8 @@ def open_rows(source: Any, log_format: str, options: dict[str, Any]) -> RowSourc
         if options:
             raise ParameterError(next(iter(options)), " is not an option of a Log, which is already read; omit it")
         return LogRows(source)
+    if log_format == "store" or store_address(source) is not None:
+        return LogRows(Log.read(source, format=log_format, **options))
     is_path = isinstance(source, str | Path) or (isinstance(source, list | tuple) and len(source) > 0)
     if not is_path:
         lazy = source if isinstance(source, pl.LazyFrame) else to_frame(source).lazy()

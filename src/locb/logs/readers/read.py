@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 
+from locb.common.live_store import export_store, store_address
 from locb.common.validation import ParameterError, check_choice
 from locb.datasets.source_files import Source
 from locb.datasets.table_files import file_suffix
 from locb.logs.log import Log
 from locb.logs.readers.columns import TableOptions
 
-FORMATS = ("auto", "table", "dsjson", "open-bandit", "yahoo")
+FORMATS = ("auto", "table", "dsjson", "open-bandit", "yahoo", "store")
 OPEN_BANDIT_COLUMNS = ("item_id", "position", "click", "propensity_score")
 
 
 def read_log(source: Any, log_format: str, options: dict[str, Any]) -> Log:
     """Read a log; see :meth:`locb.Log.read`."""
     check_choice("format", log_format, FORMATS)
+    address = store_address(source)
+    if log_format in ("auto", "store") and address is not None:
+        return _read_store(address, make_options(TableOptions, options, "store"))
+    if log_format == "store":
+        stores = "a data folder with log.db, a SQLite file, or an address such as postgresql://user@host/name"
+        raise ParameterError("format", f" 'store' needs {stores}, not {source!r}")
     is_path = isinstance(source, str | Path) or (isinstance(source, list | tuple) and len(source) > 0)
     if not is_path:
         if log_format not in ("auto", "table"):
@@ -45,6 +53,14 @@ def read_log(source: Any, log_format: str, options: dict[str, Any]) -> Log:
     from locb.logs.readers.table_logs import read_table
 
     return read_table(files, make_options(TableOptions, options, found))
+
+
+def _read_store(address: str, options: TableOptions) -> Log:
+    """Read the store of a service, as its export, in a temporary folder."""
+    from locb.logs.readers.table_logs import read_table
+
+    with TemporaryDirectory(prefix="locb-") as folder:
+        return read_table([export_store(address, Path(folder))], options)
 
 
 def make_options(kind: Any, options: dict[str, Any], log_format: str) -> Any:

@@ -135,7 +135,7 @@ ROUTES = (
     Route("POST", "/v1/preview", dashboard.preview, "Get the current recommendation without storing it", "read",
           PreviewRequest, PreviewResponse, (404,)),
     Route("DELETE", "/v1/users/{user}", handlers.erase_user, "Erase a user and everything learned from that user",
-          "delete", None, UserErased, (404, 503)),
+          "delete", None, UserErased, (404, 409, 503)),
     Route("GET", "/v1/clusters", handlers.list_clusters, "List all clusters", "read", None, ClusterList),
     Route("GET", "/v1/clusters/{seed}", handlers.cluster_detail, "Get the members and the certificate of a cluster",
           "read", None, ClusterDetail, (404,)),

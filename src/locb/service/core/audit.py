@@ -14,10 +14,9 @@ from typing import Any
 from locb.common.arrays import Floats
 from locb.policies import Policy
 from locb.policies.base.policy import ServablePolicy
-from locb.recommender.policy_model import Model
 from locb.service.config import ServiceConfig
 from locb.service.core.learning import learn
-from locb.service.core.model import load_or_create_model
+from locb.service.core.model import StoreModel, load_or_create_model
 from locb.service.request_parsing import parse_stored_request
 from locb.service.store.chain import Damage
 from locb.service.store.log import EventLog
@@ -128,7 +127,7 @@ def _opened(data_dir: str | os.PathLike[str], store: str | None) -> Iterator[tup
 
 
 def repeat_decisions(
-    log: EventLog, model: Model, after: int, inspect: Callable[[ServablePolicy, Any, Floats], None] | None = None
+    log: EventLog, model: StoreModel, after: int, inspect: Callable[[ServablePolicy, Any, Floats], None] | None = None
 ) -> tuple[Policy, list[Mismatch]]:
     """Replay the whole log on a new policy, and repeat each decision with seq > ``after`` whose request is in the log.
 

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 
 from locb.policies.base.policy import ServablePolicy
-from locb.recommender.policy_model import Model
 from locb.service import errors
 from locb.service.core.background.queues import WorkerThread
 from locb.service.core.background.supervised_tasks import BackgroundTasks
 from locb.service.core.group_commit import RETRY_INTERVAL, GroupCommitter
-from locb.service.core.replay import replay
-from locb.service.core.snapshots import Snapshots
+from locb.service.core.model import StoreModel
+from locb.service.core.startup.replay import replay
+from locb.service.core.startup.snapshots import Snapshots
 from locb.service.store.database import FencedError, StoreError
 from locb.service.store.locks import AlreadyOpenError
 
@@ -31,7 +31,7 @@ class Eraser:
     ----------
     committer : GroupCommitter
         Commits the erasure.
-    model : Model
+    model : StoreModel
         Builds the policy without the erased users.
     snapshots : Snapshots
         Snapshots of the policy, which are deleted because they contain the erased users.
@@ -44,7 +44,7 @@ class Eraser:
     def __init__(
         self,
         committer: GroupCommitter,
-        model: Model,
+        model: StoreModel,
         snapshots: Snapshots,
         background: BackgroundTasks,
         stopping: Callable[[], bool],
@@ -66,7 +66,8 @@ class Eraser:
         Raises
         ------
         ProblemError
-            404 for an unknown user; 503 if the store is unavailable, or the service is stopping.
+            404 for an unknown user; 409 for a user of the saved policy from which the service started; 503 if
+            the store is unavailable, or the service is stopping.
         """
         async with self._committer.commit_lock:
             try:
@@ -86,6 +87,8 @@ class Eraser:
         user_index = self._engine.users.index_of(user)
         if user_index is None:
             raise errors.unknown_user(user)
+        if user_index < self._model.base_users:
+            raise errors.user_of_saved_policy(user)
         batch = self._engine.prepare_erasure(user)
         erased = await self._committer.commit_with(batch, self._log.erase, user_index)
         self._committer.after_commit(batch)
@@ -125,7 +128,7 @@ class Eraser:
         """
         engine, committer = self._engine, self._committer
         erased = list(engine.pending_erasure)
-        policy = self._model.build()
+        policy = await self._thread.run(self._model.build)
         position = 0
         while engine.seq - position > MAX_FINAL_CATCH_UP:
             until = engine.seq

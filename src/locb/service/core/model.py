@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+import tempfile
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, cast
 
 import numpy as np
 
 from locb.evaluation.clusters import Cluster
-from locb.policies import POLICIES
+from locb.policies import POLICIES, load
 from locb.policies.base.capabilities import (
     SupportsCertificates,
     SupportsCorrection,
@@ -21,8 +23,11 @@ from locb.policies.base.capabilities import (
     UnavailableError,
     explainer,
 )
+from locb.policies.base.policy import ServablePolicy
 from locb.recommender.policy_model import Model
 from locb.service.config import DEFAULT_POLICY, ServiceConfig, format_parameter, format_value
+from locb.service.store import schema as tables
+from locb.service.store.integrity import DamagedLogError
 from locb.service.store.log import EventLog
 from locb.service.store.schema import FORMAT
 
@@ -30,7 +35,47 @@ _log = logging.getLogger("locb.service")
 NOT_REPLAYABLE = "random choices cannot be replayed from the log"
 
 
-def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, str]:
+@dataclass(frozen=True, slots=True)
+class StoreModel(Model):
+    """Model of a store. The service can start from a saved policy, whose file is then in the store."""
+
+    base: str | None = None  # SHA-256 of the file of the saved policy; None without such a policy
+    read_base: Callable[[], bytes] = field(default=bytes, compare=False, repr=False)  # returns the file
+
+    @property
+    def base_users(self) -> int:
+        """Number of users of the saved policy from which the service started; 0 without such a policy."""
+        return 0 if self.base is None else self.initial_users
+
+    def settings(self) -> dict[str, Any]:
+        """Return the model as it is written to the store."""
+        values = {name: getattr(self, name) for name in ("policy", "dim", "initial_users", "parameters")}
+        return values if self.base is None else {**values, "base": self.base}
+
+    def build(self) -> ServablePolicy:
+        """Return the policy before the first event: untrained, or the saved policy from which the service started.
+
+        Raises
+        ------
+        ValueError
+            If the policy rejects the dimension or a parameter, or does not accept new users.
+        DamagedLogError
+            If the saved policy in the store is damaged.
+        """
+        return Model.build(self) if self.base is None else self._load_base(self.base)
+
+    def _load_base(self, digest: str) -> ServablePolicy:
+        content = self.read_base()
+        if sha256(content).hexdigest() != digest:
+            advice = "restore the store from a backup"
+            raise DamagedLogError(f"the saved policy in the store (--start-from) is missing or damaged: {advice}")
+        with tempfile.NamedTemporaryFile(suffix=".locb") as file:
+            file.write(content)
+            file.flush()
+            return cast(ServablePolicy, load(file.name))
+
+
+def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[StoreModel, str]:
     """Return the model and the id of a store.
 
     For a new store, create the model from the configuration and a random id, and write both to the store.
@@ -42,21 +87,25 @@ def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, s
     """
     settings = log.settings()
     if "model" in settings:
-        model = Model(**settings["model"])
+        model = StoreModel(**settings["model"], read_base=log.base_policy)
         if model.policy not in POLICIES:
             name = model.policy
             raise ValueError(f"the store was created with the custom policy {name!r}: pass --policy file.py:{name}")
-        _check_unchanged(config, model)
+        check_unchanged(config, model, "the store was created")
         return model, settings["store"]
+    if tables.START_SETTING in settings:
+        source = settings[tables.START_SETTING]["source"]
+        advice = f"start the service with --start-from {source} to repeat it, or with another --data-dir or --store"
+        raise ValueError(f"the import of {source} into this store did not finish: {advice}")
     if config.dim is None:
         raise ValueError("--dim, the number of features per arm, is required for a new store: add --dim N")
     model = new_model(config.policy or DEFAULT_POLICY, config.dim, config.parameters)
     store_id = secrets.token_hex(4)
-    log.write_settings({"format": FORMAT, "store": store_id, "model": asdict(model), "rebuilt_at": 0})
+    log.write_settings({"format": FORMAT, "store": store_id, "model": model.settings(), "rebuilt_at": 0})
     return model, store_id
 
 
-def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
+def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> StoreModel:
     """Return the model of a new store. Its policy is built once, to validate the parameters.
 
     Raises
@@ -70,14 +119,15 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
     if parameters.get("ties", "first") != "first":
         found = parameters["ties"]
         raise ValueError(f"--parameter ties must be 'first', not {found!r}: {NOT_REPLAYABLE}")
-    model = Model.create(policy, dim, parameters)
+    model = StoreModel.create(policy, dim, parameters)
     if model.build().has_random_choices:
         advice = "choose other parameters, or another policy"
         raise ValueError(f"--policy {policy} draws random numbers with these parameters: {NOT_REPLAYABLE}; {advice}")
     return model
 
 
-def _check_unchanged(config: ServiceConfig, model: Model) -> None:
+def check_unchanged(config: ServiceConfig, model: StoreModel, created: str) -> None:
+    """Raise a ValueError if the configuration contradicts a model. ``created`` starts the message."""
     # The store has the parameters as JSON, in which a tuple is a list.
     parameters = json.loads(json.dumps(config.parameters))
     requested: dict[str, Any] = {"policy": config.policy, "dim": config.dim, **parameters}
@@ -89,10 +139,10 @@ def _check_unchanged(config: ServiceConfig, model: Model) -> None:
             found = f"without {format_parameter(name, value)}, which cannot be added later"
         else:
             found = f"with {format_parameter(name, stored[name])}, not {format_value(name, value)}"
-        raise ValueError(f"the store was created {found}: choose another --data-dir or --store for a different model")
+        raise ValueError(f"{created} {found}: choose another --data-dir or --store for a different model")
 
 
-def warm_up(model: Model) -> None:
+def warm_up(model: StoreModel) -> None:
     """Compile all kernels that requests need, on a temporary policy, so that the first requests are fast."""
     policy = model.build()
     policy.prepare()

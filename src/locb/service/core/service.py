@@ -27,9 +27,10 @@ from locb.service.core.background.wal_checkpoints import checkpoint_periodically
 from locb.service.core.erasure import Eraser
 from locb.service.core.group_commit import GroupCommitter
 from locb.service.core.model import load_or_create_model, warm_up
-from locb.service.core.replay import replay
 from locb.service.core.service_engine import ServiceEngine, unrewarded_decisions
-from locb.service.core.snapshots import Snapshots
+from locb.service.core.startup.replay import replay
+from locb.service.core.startup.snapshots import Snapshots
+from locb.service.core.startup.start import start_from
 from locb.service.stats.event_stats import EventStats, uses_group
 from locb.service.stats.history_backfill import HistoryBackfill
 from locb.service.store.chain import Damage
@@ -76,6 +77,7 @@ class Service:
         self.log = EventLog(config.data_dir, config.store, self._on_fenced)
         try:
             self.exports = Exports(url, config.data_dir, config.max_exports)
+            start_from(config, self.log)
             self.model, store_id = load_or_create_model(config, self.log)
             self.policy_spec = policy_spec(self.model.policy)
             self.snapshots = Snapshots(config.data_dir / "snapshots", store_id, config.snapshot_every)
@@ -85,7 +87,7 @@ class Service:
             self.log.close()
             raise
         if self.retention.position:
-            _log.info("requests and responses were dropped up to event %d (--retain)", self.retention.position)
+            _log.info("the log has no requests and responses up to event %d", self.retention.position)
         if not isinstance(self.policy, SupportsSnapshot):
             _log.warning(
                 "snapshots are disabled, and every startup replays the whole log: %s has no methods save() and "

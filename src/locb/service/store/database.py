@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote
 from weakref import WeakKeyDictionary, WeakSet
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
@@ -115,6 +116,17 @@ def connect(url: URL) -> Engine:
     return engine
 
 
+def connect_read_only(url: URL) -> Engine:
+    """Return a SQLAlchemy engine that only reads the database at an address, and takes no lock of a service."""
+    if url.get_backend_name() != "sqlite":
+        engine = connect(url)
+        event.listen(engine, "connect", _set_read_only)
+        return engine
+    file = f"file:{quote(str(Path(str(url.database)).absolute()))}"
+    read_only = URL.create("sqlite", database=file, query={"mode": "ro", "uri": "true"})
+    return create_engine(read_only, connect_args={"check_same_thread": False, "timeout": float(sqlite.BUSY_TIMEOUT)})
+
+
 @contextmanager
 def pooled_connection(engine: Engine) -> Iterator[Connection]:
     """Open a connection that returns to the pool, or is closed if ``close_pool`` was called in the meantime."""
@@ -152,6 +164,11 @@ def _set_server_timeouts(connection: Any, _: Any) -> None:
         f" SET tcp_keepalives_idle = {KEEPALIVE_IDLE}; SET tcp_keepalives_interval = {KEEPALIVE_INTERVAL};"
         f" SET tcp_keepalives_count = {KEEPALIVE_COUNT}"
     )
+    connection.commit()
+
+
+def _set_read_only(connection: Any, _: Any) -> None:
+    connection.execute("SET default_transaction_read_only = on")
     connection.commit()
 
 

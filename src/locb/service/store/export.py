@@ -17,17 +17,19 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, Connection, inspect
 
 from locb.service import errors
 from locb.service.packed_responses import chosen_context, encode_json, unpack, unpack_request
-from locb.service.store.database import StoreError, connect
+from locb.service.store import schema as tables
+from locb.service.store.database import StoreError, close_pool, connect_read_only, database_url, describe_url
+from locb.service.store.fencing import read_head
 from locb.service.store.reader import LogReader
 
 FOLDER_PREFIX = "export-"
@@ -151,7 +153,77 @@ class Export:
         shutil.rmtree(self._target, ignore_errors=True)
 
 
-# In the process of an export
+# In the process of an export, and in programs that read the store of a service
+
+
+class StoredLog(LogReader):
+    """Read-only access to the event log of a service, which may be running.
+
+    Parameters
+    ----------
+    address : str
+        Address of the database: ``postgresql://user@host/name`` or ``sqlite:///path``.
+
+    Raises
+    ------
+    StoreError
+        If the database cannot be read.
+    ValueError
+        If the database has no event log in a supported format.
+    """
+
+    def __init__(self, address: str) -> None:
+        url = database_url(Path(), address)
+        if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
+            raise FileNotFoundError(2, "Store does not exist", str(url.database))
+        self.name = describe_url(url, address).removeprefix("--store ")
+        self._engine = connect_read_only(url)
+        try:
+            with self._reading() as connection:
+                tables.check_format(connection)
+                if not inspect(connection).has_table(tables.settings.name) or "model" not in self.settings():
+                    raise ValueError(f"{self.name} is not the store of a service, or the service has never started")
+        except BaseException:
+            self.close()
+            raise
+
+    def last_event(self) -> int:
+        """Return the sequence number of the last event."""
+        with self._reading() as connection:
+            return read_head(connection).last_seq
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Open a connection on which all queries read the same state of the store."""
+        with self._reading() as connection:
+            if self.backend == "sqlite":
+                connection.exec_driver_sql("BEGIN")
+            else:
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection
+
+    def close(self) -> None:
+        """Close all connections."""
+        close_pool(self._engine)
+
+
+def export_store(address: str, target: Path) -> Path:
+    """Write the decisions in a store, also of a running service, to a file in a folder, and return its path.
+
+    Raises
+    ------
+    ValueError
+        If the store cannot be read.
+    """
+    try:
+        log = StoredLog(address)
+        try:
+            write_parquet(log, target)
+        finally:
+            log.close()
+    except StoreError as error:
+        raise ValueError(f"cannot read the store: {error}") from error
+    return target / FILE_NAME
 
 
 def write_parquet(log: LogReader, target: Path) -> None:
@@ -174,6 +246,10 @@ def write_parquet(log: LogReader, target: Path) -> None:
         "reward": pl.Float64,
         "reward_time": time,
         "reward_is_default": pl.Boolean,
+        "seq": pl.Int64,
+        "observations": pl.List(
+            pl.Struct({"seq": pl.Int64, "kind": pl.Int16, "reward": pl.Float64, "time": time}),
+        ),
     }
     pl.DataFrame(schema=schema).write_parquet(target / "00000000.part")
     rows = (row for chunk in log.decisions_with_rewards(READ_ROWS) for row in chunk)
@@ -209,7 +285,8 @@ def split_by_bytes(rows: Iterable[Any], dim: int, max_bytes: int) -> Iterator[li
 
 
 def _export_row(row: Any, dim: int) -> tuple[Any, ...]:
-    choice: tuple[Any, ...] = (None,) * 5  # the payload was dropped
+    # Without the payload, the observations still have the features of the chosen arm.
+    choice: tuple[Any, ...] = None, None, None, row.context and np.frombuffer(row.context).tolist(), None
     if row.request:
         arms, response = unpack_request(row.request).arms, unpack(row.response)
         choice = (
@@ -229,16 +306,16 @@ def _export_row(row: Any, dim: int) -> tuple[Any, ...]:
         reward,
         None if reward_time is None else _utc(reward_time),
         None if reward is None else is_default,
+        row.seq,
+        [
+            {"seq": seq, "kind": kind, "reward": learned, "time": _utc(learned_at)}
+            for seq, kind, learned, learned_at in row.observations
+        ],
     )
 
 
 def _utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-class _ReadLog(LogReader):
-    def __init__(self, url: str) -> None:
-        self._engine = connect(make_url(url))
 
 
 def _exit_with_service() -> None:
@@ -253,8 +330,8 @@ def main() -> int:
     url, target = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_exit_with_service, daemon=True).start()
     try:
-        write_parquet(_ReadLog(url), Path(target))
-    except StoreError as error:
+        write_parquet(StoredLog(url), Path(target))
+    except (StoreError, ValueError) as error:
         sys.stdout.write(str(error))
         return _STORE_FAILED
     except (OSError, pl.exceptions.PolarsError) as error:

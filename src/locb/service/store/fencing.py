@@ -73,6 +73,16 @@ def advance(connection: Connection, commit: CommitRow, head: Head) -> None:
     connection.execute(update(_HEAD).values(last_seq=head.last_seq, hash=head.hash))
 
 
+def clear(connection: Connection, head: Head) -> Head:
+    """Delete all events and settings in the current transaction, in which ``check`` was called; return the new end."""
+    for table in reversed(tables.metadata.sorted_tables):
+        if table not in (_HEAD, tables.lease):
+            truncate = connection.dialect.name == "postgresql"
+            connection.execute(text(f"TRUNCATE {table.name}") if truncate else delete(table))
+    connection.execute(update(_HEAD).values(last_seq=0, hash=EMPTY))
+    return Head(head.epoch, 0, EMPTY)
+
+
 def describe_difference(expected: Head, found: Head) -> FencedError:
     """Return the error that another process has taken over the log or has written to it."""
     if found.epoch != expected.epoch:

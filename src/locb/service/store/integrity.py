@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from hashlib import sha256
 from itertools import chain
 from typing import Any
 
@@ -75,6 +76,10 @@ def check_contents(connection: Connection, after: int) -> Iterator[Damage]:
 def check_all(connection: Connection) -> Iterator[Damage]:
     """Yield the damage of the whole log."""
     yield from check_contents(connection, 0)
+    model = tables.read_setting(connection, "model")
+    base = None if model is None else model.get("base")
+    if base is not None and sha256(tables.read_base_policy(connection)).hexdigest() != base:
+        yield Damage(1, "follows the saved policy of --start-from, which is missing or damaged")
     head = read_head(connection)
     for query in _counted_tables(head.last_seq):
         first = connection.execute(select(func.min(query.c.seq))).scalar()

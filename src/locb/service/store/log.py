@@ -60,18 +60,15 @@ class EventLog(LogReader):
     """
 
     def __init__(self, folder: Path, url: str | None = None, on_fenced: Callable[[str], None] | None = None) -> None:
-        self._operations = 0  # number of running reads and writes in all threads
-        self._operations_changed = Condition()
-        self._closed = False
+        self._operations, self._operations_changed = 0, Condition()  # number of running reads and writes
+        self._closed = self._claimed = False  # claimed: this process may write
         self._url = database_url(folder, url)
         self._sqlite = self._url.get_backend_name() == "sqlite"
         self._locks = [locks.lock_folder(folder)]
-        self._on_fenced = on_fenced
         self._chain: Chain
-        self._claimed = False  # whether this process may write
         self._lease: locks.Heartbeat | None = None
         self._position: PositionFile | None = None
-        self._folder = folder
+        self._folder, self._on_fenced = folder, on_fenced
         self._engine = connect(self._url)
         self._writer: Connection | None = None
         self._last_decision = self._user_decisions_end = 0
@@ -161,21 +158,28 @@ class EventLog(LogReader):
         if records.decisions:
             self._last_decision = records.decisions[-1].seq
 
-    def commit_staged(self) -> None:
-        """Make the staged rows durable."""
+    def commit_staged(self, extend: bool = True) -> None:
+        """Make the staged rows durable. Without ``extend``, a later commit extends the table of user decisions."""
         with self._translating_errors():
             if self._writer is None:
                 raise StoreError("the connection to the database was lost before the commit")
             self._row_writer.commit(self._writer.connection.driver_connection)
             self._set_head(self._staged)
-        if self._last_decision - self._user_decisions_end >= MAX_UNINDEXED_EVENTS:
+        if extend and self._last_decision - self._user_decisions_end >= MAX_UNINDEXED_EVENTS:
             with suppress(StoreError), self._writing() as connection:  # the next commit tries again
                 self._user_decisions_end = user_decisions.extend(connection)
 
-    def write_settings(self, values: dict[str, Any]) -> None:
-        """Write these settings. All other settings keep their values."""
+    def write_settings(self, values: dict[str, Any], base_policy: bytes = b"") -> None:
+        """Write these settings, and the file of a saved policy. All other settings keep their values."""
         with self._writing() as connection:
             tables.write_settings(connection, values)
+            tables.write_base_policy(connection, base_policy)
+
+    def clear(self) -> None:
+        """Delete all events and settings, which an unfinished import has left."""
+        with self._writing() as connection:
+            head = fencing.clear(connection, self._chain.head)
+        self._chain, self._last_decision, self._user_decisions_end = Chain(head, {}), 0, 0
 
     def record_rebuild(self, complete: bool = True) -> None:
         """Append the event that the policy was rebuilt. ``complete``: whether no erased user influences the policy."""

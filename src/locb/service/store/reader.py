@@ -7,10 +7,11 @@ import math
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, case, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from locb.recommender.events import CORRECTION, DEFAULT, DecisionRow, FoundDecision
@@ -20,6 +21,7 @@ from locb.service.store import schema as tables
 from locb.service.store.chain import Damage
 from locb.service.store.database import StoreError, interrupt, pooled_connection, summarize_error
 from locb.service.store.fencing import read_head
+from locb.service.store.schema import RewardedDecision
 from locb.service.store.totals import Totals, compute_totals
 
 CHUNK_ROWS = 20_000  # rows that are read at a time
@@ -178,27 +180,32 @@ class LogReader:
         )
         return self._chunks(query, c.seq, 0, None)
 
-    def decisions_with_rewards(self, chunk_rows: int | None = None) -> Iterator[list[Any]]:
-        """Yield chunks of decisions, each with its user, request, response, default reward and last other reward.
+    def decisions_with_rewards(self, chunk_rows: int | None = None) -> Iterator[list[RewardedDecision]]:
+        """Yield chunks of decisions, each with its user, request, response and observations.
 
         ``chunk_rows`` is the number of decisions per chunk, by default ``CHUNK_ROWS``.
         """
-        c, users = tables.decisions.c, tables.users
-        default, reward, last = (tables.observations.alias() for _ in range(3))
-        last_kind = (
-            select(func.max(last.c.kind)).where(last.c.decision_seq == c.seq, last.c.kind != DEFAULT)
-        ).scalar_subquery()
+        c, users, observed = tables.decisions.c, tables.users, tables.observations
         query = (
             select(
                 c.seq, c.id, users.c.id.label("user"), c.time, c.request, c.response,
-                default.c.reward.label("default"), default.c.time.label("default_time"),
-                reward.c.reward.label("reward"), reward.c.time.label("reward_time"),
+                observed.c.seq.label("observation_seq"), observed.c.kind, observed.c.reward,
+                observed.c.time.label("observation_time"),
+                case((c.request == b"", observed.c.context)).label("context"),
             )
             .join(users, users.c.user_index == c.user_index)
-            .outerjoin(default, (default.c.decision_seq == c.seq) & (default.c.kind == DEFAULT))
-            .outerjoin(reward, (reward.c.decision_seq == c.seq) & (reward.c.kind == last_kind))
+            .outerjoin(observed, observed.c.decision_seq == c.seq)
         )  # fmt: skip
-        return self._chunks(query, c.seq, 0, None, chunk_rows)
+        size = chunk_rows or CHUNK_ROWS
+        rows = chain.from_iterable(self._chunks(query, c.seq, 0, None, size))
+        found = (_rewarded_decision(list(group)) for _, group in groupby(rows, attrgetter("seq")))
+        while chunk := list(islice(found, size)):
+            yield chunk
+
+    def base_policy(self) -> bytes:
+        """Return the file of the saved policy from which the service started; empty if there is none."""
+        with self._reading() as connection:
+            return tables.read_base_policy(connection)
 
     # Integrity
 
@@ -237,6 +244,16 @@ class LogReader:
                 yield connection
         except SQLAlchemyError as error:
             raise StoreError(summarize_error(error)) from error
+
+
+def _rewarded_decision(rows: Sequence[Any]) -> RewardedDecision:
+    """Return a decision with its observations, from rows that have the decision and one observation each, or none."""
+    first = rows[0]
+    observed = sorted(tuple(row)[6:10] for row in rows if row.observation_seq is not None)
+    default = next(((reward, time) for _, kind, reward, time in observed if kind == DEFAULT), (None, None))
+    last = next(((reward, time) for _, kind, reward, time in observed[::-1] if kind != DEFAULT), (None, None))
+    decision = first.seq, first.id, first.user, first.time, first.request, first.response
+    return RewardedDecision(*decision, default[0], default[1], last[0], last[1], observed, first.context)
 
 
 def _parameter_chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

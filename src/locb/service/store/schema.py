@@ -36,6 +36,10 @@ FORMAT = 5  # version of these tables; the service does not open a store with an
 # Kinds of commits: any number of users, decisions and observations; one erasure; one rebuild of the policy.
 RECORDS, ERASURE, REBUILD = 0, 1, 2
 
+START_SETTING = (
+    "start"  # the setting that describes the start from a log or a saved policy; absent without --start-from
+)
+BASE_PART_BYTES = 1 << 22  # bytes per row of the table of the saved policy
 DROPPED_SETTING = "dropped_until"  # the setting with the last event whose payload was dropped; absent if there is none
 
 metadata = MetaData()
@@ -145,6 +149,14 @@ settings = Table(
     Column("value", Text, nullable=False),
 )
 
+# The file of the saved policy from which the service started (``--start-from``), in parts; empty without such a policy.
+base_policy = Table(
+    "locb_base_policy",
+    metadata,
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("content", LargeBinary, nullable=False),
+)
+
 
 DECISION_COLUMNS = [decisions.c[name] for name in DecisionRow._fields]
 
@@ -175,6 +187,28 @@ class Head(NamedTuple):
     epoch: int
     last_seq: int
     hash: bytes
+
+
+class RewardedDecision(NamedTuple):
+    """Decision with its user and its observations; the rewards and their times are None if there are none.
+
+    ``reward`` is the last reward that is not a default reward. ``observations`` has the sequence number, the kind, the
+    reward and the time of each observation, in the order of the log. ``context`` has the features of the chosen arm if
+    the request was dropped, and there is an observation.
+    """
+
+    seq: int
+    id: bytes
+    user: bytes | None
+    time: float
+    request: bytes
+    response: bytes
+    default: float | None
+    default_time: float | None
+    reward: float | None
+    reward_time: float | None
+    observations: list[tuple[int, int, float, float]]
+    context: bytes | None
 
 
 class StoreFormatError(ValueError):
@@ -209,3 +243,16 @@ def write_settings(connection: Connection, values: dict[str, Any]) -> None:
     for name, value in values.items():
         connection.execute(delete(settings).where(settings.c.name == name))
         connection.execute(insert(settings).values(name=name, value=json.dumps(value)))
+
+
+def read_base_policy(connection: Connection) -> bytes:
+    """Return the file of the saved policy from which the service started; empty if there is none."""
+    query = select(base_policy.c.content).order_by(base_policy.c.part)
+    return b"".join(connection.execute(query).scalars())
+
+
+def write_base_policy(connection: Connection, content: bytes) -> None:
+    """Write the file of a saved policy in the current transaction."""
+    for part, start in enumerate(range(0, len(content), BASE_PART_BYTES)):
+        row = {"part": part, "content": content[start : start + BASE_PART_BYTES]}
+        connection.execute(insert(base_policy).values(row))

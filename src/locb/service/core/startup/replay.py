@@ -45,14 +45,14 @@ def replay(
     """
     new_users = [seq for index, seq, _ in log.users() if index >= policy.n_users and (until is None or seq <= until)]
     for chunk in log.observations(after, until):
-        yield from _learn_chunk(policy, chunk, new_users, observations_per_step)
+        yield from learn_chunk(policy, chunk, new_users, observations_per_step)
     if new_users:
         policy.add_users(len(new_users))
         yield new_users[-1]
 
 
-def _learn_chunk(
-    policy: ServablePolicy, chunk: list[Any], new_users: list[int], observations_per_step: int
+def learn_chunk(
+    policy: ServablePolicy, chunk: list[Any], new_users: list[int], observations_per_step: int = OBSERVATIONS_PER_STEP
 ) -> Iterator[int]:
     """Learn observations, and add each new user at its position in the log. Added users are removed from ``new_users``.
 
