@@ -11,10 +11,12 @@ from locb.policies.base.policy import ServablePolicy
 from locb.service import errors
 from locb.service.core.background.queues import WorkerThread
 from locb.service.core.background.supervised_tasks import BackgroundTasks
+from locb.service.core.commands import Batch
 from locb.service.core.group_commit import RETRY_INTERVAL, GroupCommitter
 from locb.service.core.model import Model
 from locb.service.core.replay import replay
 from locb.service.core.snapshots import Snapshots
+from locb.service.errors import ProblemError
 from locb.service.store.database import FencedError, StoreError
 from locb.service.store.locks import AlreadyOpenError
 
@@ -56,7 +58,9 @@ class Eraser:
         self._stopping = stopping
         self._thread = WorkerThread("locb-rebuild")  # used only for rebuilds, which can take long and must not wait
         self._rebuild: asyncio.Task[None] | None = None
-        self._rebuilt = asyncio.Condition()  # notified after each rebuild
+        # For each erased user that the policy still depends on, by index: the outcome of the rebuild, which is None or
+        # a problem.
+        self._rebuilds: dict[int, asyncio.Future[ProblemError | None]] = {}
 
     async def erase(self, user: str) -> int:
         """Erase a user, wait until the policy is rebuilt without the user, and return the number of erased decisions.
@@ -71,11 +75,10 @@ class Eraser:
                 user_index, erased = await self._commit_erasure(user)
             except (StoreError, AlreadyOpenError) as error:
                 raise self._committer.to_problem(error) from error
-            await self._committer.write_slow(self._snapshots.remove_all)
-        async with self._rebuilt:
-            await self._rebuilt.wait_for(lambda: user_index not in self._engine.pending_erasure or self._stopping())
-        if user_index in self._engine.pending_erasure:
-            raise errors.stopping()
+        rebuild = self._rebuilds.get(user_index)
+        problem = None if rebuild is None else await asyncio.shield(rebuild)
+        if problem is not None:
+            raise problem
         return erased
 
     async def _commit_erasure(self, user: str) -> tuple[int, int]:
@@ -84,10 +87,16 @@ class Eraser:
         user_index = self._engine.users.index_of(user)
         if user_index is None:
             raise errors.unknown_user(user)
-        batch = self._engine.prepare_erasure(user)
+        batch = self._engine.prepare_erasure({user: user_index})
         erased = await self._committer.commit_with(batch, self._log.erase, user_index)
-        self._committer.after_commit(batch)
         return user_index, int(erased)
+
+    def after_commit(self, batch: Batch) -> None:
+        """Note which users a committed batch has erased, or end the erasures for which the policy was rebuilt."""
+        for user_index in batch.erased.values():
+            self._rebuilds[user_index] = asyncio.get_running_loop().create_future()
+        for user_index in () if batch.rebuilt is None else batch.rebuilt[1]:
+            self._rebuilds.pop(user_index).set_result(None)
 
     # Rebuild of the policy
 
@@ -101,15 +110,19 @@ class Eraser:
         if self._rebuild is not None:
             self._rebuild.cancel()
         self._thread.stop(wait=False)
-        async with self._rebuilt:
-            self._rebuilt.notify_all()
+        self._refuse(errors.stopping())
+
+    def _refuse(self, problem: ProblemError) -> None:
+        """Respond with a problem to all requests that wait for a rebuild."""
+        while self._rebuilds:
+            self._rebuilds.popitem()[1].set_result(problem)
 
     async def _rebuild_all(self) -> None:
         while self._engine.pending_erasure:
             try:
                 await self._rebuild_once()
             except FencedError as error:
-                self._committer.to_problem(error)
+                self._refuse(self._committer.to_problem(error))
                 return
             except (StoreError, AlreadyOpenError) as error:
                 _log.warning("the rebuild of the policy is waiting for the store: %s", error)
@@ -122,7 +135,11 @@ class Eraser:
         each erasure is complete after at most two rebuilds, however many erasures follow.
         """
         engine, committer = self._engine, self._committer
-        erased = list(engine.pending_erasure)
+        async with committer.commit_lock:
+            await committer.resolve_in_doubt()  # the previous rebuild may be in the log
+            erased = list(engine.pending_erasure)
+        if not erased:
+            return
         policy = self._model.build()
         position = 0
         while engine.seq - position > MAX_FINAL_CATCH_UP:
@@ -133,14 +150,10 @@ class Eraser:
             await committer.resolve_in_doubt()
             await committer.commit_unlogged()
             await committer.write_slow(self._catch_up, policy, position, engine.seq)
+            await committer.write_slow(self._snapshots.remove_all)  # these snapshots contain the erased users
             batch = engine.prepare_rebuild(policy, erased)
             complete = engine.pending_erasure == erased
             await committer.commit_with(batch, self._log.record_rebuild, complete)
-            await committer.write_slow(self._snapshots.remove_all)  # these snapshots contain the erased users
-            if complete:
-                self._snapshots.write_if_supported(engine.policy, engine.seq)
-        async with self._rebuilt:
-            self._rebuilt.notify_all()
         _log.info("the policy was rebuilt from the log without %d erased users", len(erased))
 
     def _catch_up(self, policy: ServablePolicy, after: int, until: int) -> None:

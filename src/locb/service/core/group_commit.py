@@ -264,11 +264,15 @@ class GroupCommitter:
             self._slow = False
 
     async def commit_with(self, batch: Batch, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Commit a batch that has no rows by calling ``work`` in the writer thread, and apply it."""
+        """Commit a batch that has no rows by calling ``work`` in the writer thread, and apply it.
+
+        If ``work`` fails, ``resolve_in_doubt`` reads later whether the batch is in the log.
+        """
         self._in_doubt = batch
         result = await self.write_slow(work, *arguments)
         self._in_doubt = None
         self.engine.apply(batch)
+        self._call_after_commit(batch)
         return result
 
     async def resolve_in_doubt(self) -> None:
