@@ -252,8 +252,8 @@ class GroupCommitter:
     # For callers that hold the commit lock
 
     async def write(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function in the writer thread."""
-        return await self._writer.run(work, *arguments)
+        """Call a function in the writer thread. A cancelled caller keeps the commit lock until the call ends."""
+        return await self._writer.run_to_end(work, *arguments)
 
     async def write_slow(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function, which may take some seconds, in the writer thread."""
