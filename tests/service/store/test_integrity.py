@@ -23,7 +23,7 @@ def fill(log: EventLog) -> None:
     """Write 14 events: users, decisions, rewards, an erasure, a rebuild, and the reassignment of the index."""
     log.commit(sample_records())  # events 1 to 6
     log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.0, user_index=1)]))
-    log.erase(1)  # event 8; erases events 3, 4, 5 and 7
+    log.erase([1])  # event 8; erases events 3, 4, 5 and 7
     log.record_rebuild()
     log.commit(Records(users=[user_row(2, 10, None)]))
     log.commit(Records(users=[user_row(1, 11, "eve"), user_row(2, 12, "joe")], decisions=[decision(13, "d", 1)]))
@@ -139,7 +139,7 @@ def test_digests_do_not_reveal_an_erased_name(log: EventLog) -> None:
     with log._reading() as connection:
         before = load_salts(connection)
     assert len(set(before.values())) == 2
-    log.erase(1)
+    log.erase([1])
     with log._reading() as connection:
         assert load_salts(connection) == {0: before[0]}
         digests = connection.execute(text("SELECT digests FROM locb_commits WHERE previous_seq = 0")).scalar()

@@ -215,15 +215,15 @@ class Service:
     def _after_commit(self, batch: Batch) -> None:
         self._counted_seq = batch.last_seq
         self.eraser.after_commit(batch)  # first, because requests wait for it
-        if batch.erased:
-            self.erasure_count += len(batch.erased)
+        self.erasure_count += len(batch.erased)
+        if batch.rebuilt is not None:  # the statistics count the erased events until then
             self._backfill.restart(self.engine.seq)
         else:
             grouped = [uses_group(evidence) for evidence in batch.evidence]
             self.event_stats.add(batch.records, grouped, batch.first_reward_times)
         if self.rebuilding:
-            self.eraser.start_rebuild()
-        elif batch.rebuilt is not None:
+            return  # a snapshot would contain the erased users
+        if batch.rebuilt is not None:
             self.snapshots.write_if_supported(self.policy, self.engine.seq)
         else:
             self.snapshots.write_if_due(self.policy, self.engine.seq)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Condition
@@ -180,7 +180,7 @@ class EventLog(LogReader):
         """Append the event that the policy was rebuilt. ``complete``: whether no erased user influences the policy."""
         with self._writing() as connection:
             commit, head = self._chain.link_rebuild()
-            fencing.advance(connection, commit, head)
+            fencing.advance(connection, [commit], head)
             if complete:
                 tables.write_settings(connection, {"rebuilt_at": head.last_seq})
         self._set_head(head)
@@ -190,30 +190,30 @@ class EventLog(LogReader):
         with self._writing() as connection:
             return drop_payloads(connection, before, limit, keep_unrewarded)
 
-    def erase(self, user_index: int) -> int:
-        """Erase a user's name, decisions and observations in one transaction, which is one event.
+    def erase(self, indices: Sequence[int]) -> list[int]:
+        """Erase the names, decisions and observations of users in one transaction. Each erasure is one event.
 
         The setting ``rebuilt_at`` is null until ``record_rebuild`` records a complete rebuild.
 
         Parameters
         ----------
-        user_index : int
-            Index of the user to erase.
+        indices : sequence of int
+            Different indices of the users to erase.
 
         Returns
         -------
-        int
-            Number of erased decisions.
+        list of int
+            Number of erased decisions of each user.
         """
         with self._writing() as connection:
-            count, erased = user_decisions.erase(connection, user_index, self._chain.head.last_seq + 1)
-            commit, head = self._chain.link_erasure(erased)
+            counts, erased = user_decisions.erase(connection, indices, self._chain.head.last_seq + 1)
+            commits, head = self._chain.link_erasures(erased)
             tables.write_settings(connection, {"rebuilt_at": None})
-            fencing.advance(connection, commit, head)
+            fencing.advance(connection, commits, head)
         self._set_head(head)
         if self._sqlite:  # the WAL file must not keep the erased data
             self.wal_checkpoint(True)
-        return count
+        return counts
 
     def last_seq(self) -> int:
         """Return the sequence number of the last event, or 0 if the log is empty.

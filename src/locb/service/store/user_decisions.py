@@ -7,6 +7,8 @@ the table does not list yet.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from locb.service.store import schema as tables
@@ -39,28 +41,41 @@ def recent(connection: Connection, user_index: int, limit: int) -> list[int]:
     return sorted(found, reverse=True)[:limit]
 
 
-def erase(connection: Connection, user_index: int, erasure_seq: int) -> tuple[int, list[int]]:
-    """Delete a user with all decisions and observations in the current transaction.
+def erase(connection: Connection, indices: Sequence[int], first_seq: int) -> tuple[list[int], list[list[int]]]:
+    """Delete users with all decisions and observations in the current transaction.
 
-    Return the number of deleted decisions, and the sequence numbers of all deleted events. The table of erasures lists
-    these events with ``erasure_seq``, the sequence number of the erasure.
+    Return, for each user, the number of deleted decisions and the sequence numbers of all deleted events. The table of
+    erasures lists these events with the sequence number of the erasure: ``first_seq`` for the first user, and so on.
     """
     extend(connection)
     table, decisions, observations, users = tables.user_decisions, tables.decisions, tables.observations, tables.users
-    own = select(table.c.seq).where(table.c.user_index == user_index)
-    is_own = users.c.user_index == user_index
-    named = select(users.c.assigned_seq).where(is_own, users.c.id.is_not(None))
-    observed = observations.c.user_index == user_index
-    erased = [int(seq) for query in (own, named) for seq in connection.execute(query).scalars()]
-    erased += [int(seq) for seq in connection.execute(select(observations.c.seq).where(observed)).scalars()]
-    count = connection.execute(delete(decisions).where(decisions.c.seq.in_(own))).rowcount
-    connection.execute(delete(observations).where(observed))
-    connection.execute(delete(table).where(table.c.user_index == user_index))
-    connection.execute(update(users).where(is_own).values(id=None, salt=None))
-    if erased:
-        rows = [{"seq": seq, "erasure_seq": erasure_seq} for seq in erased]
+    is_own, is_user = table.c.user_index.in_(indices), users.c.user_index.in_(indices)
+    own = select(table.c.seq).where(is_own)
+    # Every observation, also a default reward or a correction, belongs to a decision of its user. There is an index on
+    # the decision of an observation, but not on the user.
+    is_observed = observations.c.decision_seq.in_(own)
+    erased: dict[int, list[int]] = {user_index: [] for user_index in indices}
+    for user_index, seq in connection.execute(select(table.c.user_index, table.c.seq).where(is_own)):
+        erased[user_index].append(int(seq))
+    counts = [len(seqs) for seqs in erased.values()]
+    for query in (
+        select(users.c.user_index, users.c.assigned_seq).where(is_user, users.c.id.is_not(None)),
+        select(observations.c.user_index, observations.c.seq).where(is_observed),
+    ):
+        for user_index, seq in connection.execute(query):
+            erased[user_index].append(int(seq))
+    connection.execute(delete(decisions).where(decisions.c.seq.in_(own)))
+    connection.execute(delete(observations).where(is_observed))
+    connection.execute(delete(table).where(is_own))
+    connection.execute(update(users).where(is_user).values(id=None, salt=None))
+    rows = [
+        {"seq": seq, "erasure_seq": erasure_seq}
+        for erasure_seq, seqs in enumerate(erased.values(), first_seq)
+        for seq in seqs
+    ]
+    if rows:
         connection.execute(insert(tables.erasures), rows)
-    return int(count), erased
+    return counts, list(erased.values())
 
 
 def _read_end(connection: Connection) -> int:
