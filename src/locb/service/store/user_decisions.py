@@ -8,11 +8,13 @@ the table does not list yet.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from locb.service.store import schema as tables
 
+MAX_PARAMETERS = 500  # values per IN clause
 END_SETTING = "user_decisions_end"  # the setting that holds the seq up to which the table is complete
 
 
@@ -48,24 +50,19 @@ def erase(connection: Connection, indices: Sequence[int], first_seq: int) -> tup
     erasures lists these events with the sequence number of the erasure: ``first_seq`` for the first user, and so on.
     """
     extend(connection)
-    table, decisions, observations, users = tables.user_decisions, tables.decisions, tables.observations, tables.users
+    table, users = tables.user_decisions, tables.users
     is_own, is_user = table.c.user_index.in_(indices), users.c.user_index.in_(indices)
-    own = select(table.c.seq).where(is_own)
-    # Every observation, also a default reward or a correction, belongs to a decision of its user. There is an index on
-    # the decision of an observation, but not on the user.
-    is_observed = observations.c.decision_seq.in_(own)
     erased: dict[int, list[int]] = {user_index: [] for user_index in indices}
     for user_index, seq in connection.execute(select(table.c.user_index, table.c.seq).where(is_own)):
         erased[user_index].append(int(seq))
     counts = [len(seqs) for seqs in erased.values()]
-    for query in (
-        select(users.c.user_index, users.c.assigned_seq).where(is_user, users.c.id.is_not(None)),
-        select(observations.c.user_index, observations.c.seq).where(is_observed),
-    ):
-        for user_index, seq in connection.execute(query):
+    own = [seq for seqs in erased.values() for seq in seqs]
+    named = select(users.c.user_index, users.c.assigned_seq).where(is_user, users.c.id.is_not(None))
+    for user_index, seq in connection.execute(named):
+        erased[user_index].append(int(seq))
+    for start in range(0, len(own), MAX_PARAMETERS):
+        for user_index, seq in _delete_decisions(connection, own[start : start + MAX_PARAMETERS]):
             erased[user_index].append(int(seq))
-    connection.execute(delete(decisions).where(decisions.c.seq.in_(own)))
-    connection.execute(delete(observations).where(is_observed))
     connection.execute(delete(table).where(is_own))
     connection.execute(update(users).where(is_user).values(id=None, salt=None))
     rows = [
@@ -76,6 +73,20 @@ def erase(connection: Connection, indices: Sequence[int], first_seq: int) -> tup
     if rows:
         connection.execute(insert(tables.erasures), rows)
     return counts, list(erased.values())
+
+
+def _delete_decisions(connection: Connection, seqs: Sequence[int]) -> Sequence[Any]:
+    """Delete decisions with their observations, and return the user index and the seq of each observation.
+
+    Every observation, also a default reward or a correction, belongs to a decision of its user. There is an index on
+    the decision of an observation, but not on the user. With PostgreSQL, a list of values ensures that it is used.
+    """
+    decisions, observations = tables.decisions, tables.observations
+    is_observed = observations.c.decision_seq.in_(seqs)
+    observed = connection.execute(select(observations.c.user_index, observations.c.seq).where(is_observed)).all()
+    connection.execute(delete(observations).where(is_observed))
+    connection.execute(delete(decisions).where(decisions.c.seq.in_(seqs)))
+    return observed
 
 
 def _read_end(connection: Connection) -> int:
