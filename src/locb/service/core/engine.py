@@ -317,7 +317,7 @@ class Engine:
             decision.active_at = active_at
             self._await_reward(decision_id, decision)
         if batch.erased:
-            self._apply_erasure(batch.erased)
+            self._apply_erasure(batch.erased, batch.last_seq)
         if batch.rebuilt is not None:
             self._apply_rebuild(*batch.rebuilt)
         self.seq = batch.last_seq
@@ -332,13 +332,13 @@ class Engine:
         if self.default_rewards.reward is not None and decision.active_at is not None and decision.kind is None:
             self.default_rewards.track(decision_id, decision)
 
-    def _apply_erasure(self, users: Mapping[str, int]) -> None:
+    def _apply_erasure(self, users: Mapping[str, int], seq: int) -> None:
         """Remove names and decisions of users; the rebuild of the policy removes what was learned from them."""
         erased = set(users.values())
         for user, user_index in users.items():
             self.users.release(user)
             self.pending_erasure.append(user_index)
-            self.default_rewards.discard_user(user_index)
+            self.default_rewards.discard_user(user_index, seq)
         self._encoder.clear_cache()
         self._recent = {name: own for name, own in self._recent.items() if own.user_index not in erased}
 

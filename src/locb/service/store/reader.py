@@ -166,7 +166,7 @@ class LogReader:
         return found
 
     def unrewarded_decisions(self) -> Iterator[list[Any]]:
-        """Yield chunks of decisions that wait for a reward, with the columns of ``DecisionRow``.
+        """Yield small chunks of decisions that wait for a reward, with the columns of ``DecisionRow``.
 
         Deferred decisions that are not activated, and decisions whose payload was dropped, are omitted.
         """
@@ -176,7 +176,7 @@ class LogReader:
             .outerjoin(observations, observations.c.decision_seq == c.seq)
             .where(observations.c.seq.is_(None), c.active_at.is_not(None), c.request != b"")
         )
-        return self._chunks(query, c.seq, 0, None)
+        return self._chunks(query, c.seq, 0, None, LARGE_CHUNK_ROWS)
 
     def decisions_with_rewards(self, chunk_rows: int | None = None) -> Iterator[list[Any]]:
         """Yield chunks of decisions, each with its user, request, response, default reward and last other reward.
