@@ -98,7 +98,7 @@ class Service:
         self.erasure_count = 0  # users erased by this process; results cached before an erasure may name erased users
         self.fatal_error: str | None = None  # why the service cannot continue
         self._stopping = False
-        self.background = BackgroundTasks()
+        self.background = BackgroundTasks(self.log.failures)
         self._counted_seq = self.engine.seq  # last event that was added to the statistics
         self._backfill = HistoryBackfill(
             self.log, self.background.start, lambda: self._counted_seq, lambda: self._stopping

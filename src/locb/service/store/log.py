@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -59,6 +60,7 @@ class EventLog(LogReader):
     """
 
     def __init__(self, folder: Path, url: str | None = None, on_fenced: Callable[[str], None] | None = None) -> None:
+        self.failures: Counter[str] = Counter()  # failures of background threads, by task
         self._operations = 0  # number of running reads and writes in all threads
         self._operations_changed = Condition()
         self._closed = False
@@ -85,7 +87,7 @@ class EventLog(LogReader):
             with self._translating_errors(), self._locked_writer().begin() as transaction:
                 self._claim(transaction.connection)
             if not self._sqlite:
-                self._lease = locks.Heartbeat(self._engine, self._chain.head.epoch, self._lose)
+                self._lease = locks.Heartbeat(self._engine, self._chain.head.epoch, self._lose, self.failures)
             self._erased_in_wal = self._sqlite  # a killed process may have left erased data in the WAL file
             with suppress(StoreError):  # for example on a full disk
                 self.wal_checkpoint(True)
