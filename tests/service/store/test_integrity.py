@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from commandline import call
 from locb.service.config import ServiceConfig
+from locb.service.core import service as service_module
 from locb.service.core.background import wal_checkpoints
 from locb.service.core.service import Service
 from locb.service.store.chain import DIGEST_BYTES, digest_user, load_salts
@@ -91,6 +92,30 @@ def test_service_refuses_a_damaged_log(tmp_path: Path) -> None:
     done = call("store", "check", "--data-dir", ".", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "event 12: edited: its content does not match its digest\n")
     assert done.stderr == "locb: the log of 12 events is damaged, first at event 12: restore the store from a backup\n"
+
+
+@pytest.mark.parametrize("table", ["observations", "users", "decisions"])
+def test_content_of_replayed_events_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str) -> None:
+    """Decisions are not replayed, so only the newest are checked."""
+    monkeypatch.setattr(service_module, "CHECKED_EVENTS", 1)
+    with serving(tmp_path) as (client, _):
+        play(client, np.random.default_rng(0), ["ann", "bob"], 5)
+    log = EventLog(tmp_path)
+    changes = {
+        "observations": "reward = reward + 1",
+        "users": "id = CAST('eve' AS BLOB)",
+        "decisions": "time = time + 1",
+    }
+    run(log, f"UPDATE locb_{table} SET {changes[table]} WHERE seq = (SELECT min(seq) FROM locb_{table})")
+    assert len(log.check_all(9)) == 1
+    log.close()
+    Service(ServiceConfig(tmp_path)).log.close()  # the newest snapshot contains the event
+    shutil.rmtree(tmp_path / "snapshots")
+    if table == "decisions":
+        Service(ServiceConfig(tmp_path)).log.close()
+        return
+    with pytest.raises(DamagedLogError, match="edited: its content does not match its digest"):
+        Service(ServiceConfig(tmp_path))
 
 
 def test_lost_write_ahead_log_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ from locb.service.store.permissions import protect
 # Maximum number of floats that are copied at once for a certificate. NumPy computes with them for about 1 ms, during
 # which no other Python code runs.
 CERTIFIED_FLOATS = 6_000
-CHECKED_EVENTS = 2_000  # newest events whose content is checked at startup
+CHECKED_EVENTS = 2_000  # newest events whose content is checked at startup, also that of decisions
 _log = logging.getLogger("locb.service")
 
 
@@ -139,7 +139,7 @@ class Service:
         rebuilt_at = self.log.settings()["rebuilt_at"]
         snapshot = self.snapshots.load_newest(last + 1 if rebuilt_at is None else rebuilt_at, last)
         policy, seq = snapshot or (self.model.build(), 0)
-        self._check_log(self.log.check_sequence(seq) or self.log.check_recent(CHECKED_EVENTS))
+        self._check_log(self.log.check_sequence(seq, True) or self.log.check_recent(CHECKED_EVENTS))
         _log.info("preparing the policy and reading the log; if kernels must be compiled, this takes up to a minute")
         warm_up(self.model)
         start = time.perf_counter()

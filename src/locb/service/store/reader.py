@@ -202,10 +202,13 @@ class LogReader:
 
     # Integrity
 
-    def check_sequence(self, after: int) -> list[Damage]:
-        """Return the damage of the hash chain, and gaps and duplicates in the events with seq > ``after``."""
+    def check_sequence(self, after: int, with_replayed: bool = False) -> list[Damage]:
+        """Return the damage of the hash chain, and gaps and duplicates in the events with seq > ``after``.
+
+        With ``with_replayed``, also return users and observations whose content does not match their digest.
+        """
         with self._reading() as connection:
-            return list(integrity.check_sequence(connection, after))
+            return list(integrity.check_sequence(connection, after, with_replayed))
 
     def check_recent(self, count: int) -> list[Damage]:
         """Return the damage of the content of the last ``count`` events."""
