@@ -69,9 +69,11 @@ class _Checker:
     # Responses
 
     def check_statuses(self) -> Iterator[Violation]:
-        """Every response has a status that the client can expect."""
+        """Every response has a status that the client can expect, and every erasure gets a response."""
         for request in self.history.requests:
             name = f"{request.kind} {request.decision_id or request.user!r}"
+            if request.kind == "erase" and request.timed_out:
+                yield Violation("no response", name)
             if request.status not in EXPECTED_STATUSES[request.kind] or self._contradicts(request):
                 yield Violation("unexpected response", f"{name}: {request.status} {request.detail}")
 

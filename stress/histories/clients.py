@@ -21,6 +21,7 @@ PAUSE = 0.01  # seconds between the requests of a client
 DEFAULTS_PAUSE = 0.5  # seconds after which a default reward that is due has been learned, usually
 MAX_FINISHED = 30  # requests of each kind that a client sends at the end
 RETRY_PAUSE = 0.05  # seconds before a failed request is repeated
+ERASURE_TIMEOUT = 30.0  # seconds in which an erasure gets a response, or its connection ends: longer than any fault
 RETRIED = (0, 429, 503)  # statuses after which a request is repeated
 
 
@@ -175,9 +176,10 @@ class _Client(threading.Thread):
         sent, writer = time.monotonic(), service.writer
         try:
             status, content = self._send(service, method, path, body, leave)
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException) as error:
             self._disconnect()
-            return Request(kind, user, decision_id, sent, reward=reward, deferred=deferred)
+            timed_out = isinstance(error, TimeoutError)
+            return Request(kind, user, decision_id, sent, reward=reward, deferred=deferred, timed_out=timed_out)
         answered = time.monotonic()
         if writer != service.writer:
             writer = ""
@@ -189,6 +191,9 @@ class _Client(threading.Thread):
     def _send(self, service: ForkedService, method: str, path: str, body: Any, leave: bool) -> tuple[int, bytes]:
         """Send a request, and return the status and body of the response. ``leave``: close the connection before it."""
         connection = self._connect(service)
+        connection.timeout = ERASURE_TIMEOUT if method == "DELETE" else self._plan.timeout
+        if connection.sock is not None:  # otherwise, the service has closed the connection, and it is opened again
+            connection.sock.settimeout(connection.timeout)
         content = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if leave and content is not None and self._rng.random() < 0.3:  # the body is incomplete

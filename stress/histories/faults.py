@@ -74,6 +74,7 @@ class Faults:
             "terminate connections": self._terminate,
             "crash store": self._crash_store,
             "take over": self._take_over,
+            "steal lock": self._steal_lock,
             "expire lease": self._expire_lease,
             "lose responses": self._lose_responses,
         }
@@ -169,6 +170,12 @@ class Faults:
             ready = self._try_second(TAKEOVER_SECONDS)
         self._use_second(fault, ready, others)
         self._clients.services = before
+
+    def _steal_lock(self, fault: Fault) -> None:
+        """Let a second service take a SQLite database whose lock file was removed, while the first one is running."""
+        (self._service.folder / "log.db.lock").unlink(missing_ok=True)
+        others = [self._other] if fault.strength < 0.5 else [self._service, self._other]
+        self._use_second(fault, self._try_second(TAKEOVER_SECONDS), others)
 
     def _expire_lease(self, fault: Fault) -> None:
         """Let a second service take the store while the first one hangs, then continue the first one."""

@@ -6,7 +6,9 @@ import random
 from dataclasses import dataclass, replace
 
 FAULTS: dict[str, tuple[str, ...]] = {
-    "sqlite": ("kill", "stop", "hang service", "hang store", "full disk", "clock step", "second service"),
+    "sqlite": (
+        "kill", "stop", "hang service", "hang store", "full disk", "clock step", "second service", "steal lock",
+    ),
     "postgresql": (
         "kill", "stop", "hang service", "hang store", "full disk", "clock step", "second service",
         "terminate connections", "crash store", "take over", "expire lease", "lose responses",

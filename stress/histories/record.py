@@ -38,6 +38,8 @@ class Request:
         Arm of the decision, or reward, in the response.
     deferred : bool
         Whether a decision must be activated before its reward.
+    timed_out : bool
+        Whether the client has waited for a response until its timeout, while the connection was open.
     """
 
     kind: Kind
@@ -51,6 +53,7 @@ class Request:
     reward: float | None = None
     result: str | float | None = None
     deferred: bool = False
+    timed_out: bool = False
 
     @property
     def outcome(self) -> Outcome:

@@ -32,6 +32,11 @@ def lost(sent: Request) -> Request:
     return replace(sent, answered=float("inf"), status=0, writer="", result=None)
 
 
+def unanswered(user: str) -> Request:
+    """Return an erasure whose connection stayed open without a response."""
+    return replace(lost(request("erase", user, 50.0)), timed_out=True)
+
+
 def refused(sent: Request, detail: str = "the store is unavailable", status: int = 503) -> Request:
     return replace(sent, status=status, detail=detail, result=None)
 
@@ -181,6 +186,7 @@ def change_time(sent: Request) -> Request:
         (lambda example: example.change_requests("decide", "b2", write_with("first")), "two writers"),
         (lambda example: example.change_requests("decide", "a2", write_with("third")), "two writers"),
         (lambda example: example.logged.epochs.insert(3, (11, 1)), "two writers"),
+        (lambda example: example.history.requests.append(unanswered("user c")), "no response"),
         (lambda example: example.change_requests("decide", "a1", answer_with(500)), "unexpected response"),
         (lambda example: example.change_requests("reward", "a1", answer_with(404)), "unexpected response"),
         (lambda example: example.change_requests("reward", "a1", answer_with(409)), "unexpected response"),

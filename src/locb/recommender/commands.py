@@ -191,8 +191,8 @@ class Batch:
         Id of the request that sent each command.
     activated : dict of str to (CachedDecision, float)
         Activated decisions by id, with the Unix time of the activation.
-    erased_user : str or None
-        User whose name and events are erased.
+    erased : dict of str to int
+        Users whose names and events are erased, with their indices.
     rebuilt : (ServablePolicy, list of int) or None
         Policy that replaces the current one, and the indices of the erased users that it was rebuilt without.
     last_seq : int
@@ -210,7 +210,7 @@ class Batch:
     request_ids: dict[int, str | None] = field(default_factory=dict)
     senders: list[str | None] = field(default_factory=list)
     activated: dict[str, tuple[CachedDecision, float]] = field(default_factory=dict)
-    erased_user: str | None = None
+    erased: dict[str, int] = field(default_factory=dict)
     rebuilt: tuple[ServablePolicy, list[int]] | None = None
     last_seq: int = 0
 

@@ -8,7 +8,7 @@ all observations, so each decision depends on exactly the observations that prec
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from locb.evaluation.clusters import Membership
@@ -69,9 +69,7 @@ class Engine:
         default_rewards: DefaultRewards | None = None,
         cache_size: int,
     ) -> None:
-        self.policy = policy
-        self.users = users
-        self.seq = seq
+        self.policy, self.users, self.seq = policy, users, seq
         self.default_rewards = default_rewards or DefaultRewards(None, 0.0)
         self.pending_erasure: list[int] = []  # indices of erased users that the policy still depends on
         self._explain_batch = explainer(policy)
@@ -142,9 +140,9 @@ class Engine:
             batch.observe(decision_id, decision, DEFAULT, 0.0, reward, now)
         return batch
 
-    def prepare_erasure(self, user: str) -> Batch:
-        """Return the batch that removes a user from the engine."""
-        return Batch(erased_user=user, last_seq=self.seq + 1)
+    def prepare_erasure(self, users: Mapping[str, int]) -> Batch:
+        """Return the batch that removes users from the engine. ``users`` has the index of each user."""
+        return Batch(erased=dict(users), last_seq=self.seq + len(users))
 
     def prepare_rebuild(self, policy: ServablePolicy, erased: list[int]) -> Batch:
         """Return the batch that replaces the policy by ``policy``, which was rebuilt without the ``erased`` indices."""
@@ -316,8 +314,8 @@ class Engine:
         for decision_id, (decision, active_at) in batch.activated.items():
             decision.active_at = active_at
             self._await_reward(decision_id, decision)
-        if batch.erased_user is not None:
-            self._apply_erasure(batch.erased_user)
+        if batch.erased:
+            self._apply_erasure(batch.erased, batch.last_seq)
         if batch.rebuilt is not None:
             self._apply_rebuild(*batch.rebuilt)
         self.seq = batch.last_seq
@@ -333,14 +331,15 @@ class Engine:
         if self.default_rewards.reward is not None and decision.active_at is not None and decision.kind is None:
             self.default_rewards.track(decision_id, decision)
 
-    def _apply_erasure(self, user: str) -> None:
-        """Remove a user's name and decisions; the rebuild of the policy removes what was learned from the decisions."""
-        user_index = self.users.release(user)
-        self.pending_erasure.append(user_index)
+    def _apply_erasure(self, users: Mapping[str, int], seq: int) -> None:
+        """Remove names and decisions of users; the rebuild of the policy removes what was learned from them."""
+        erased = set(users.values())
+        for user, user_index in users.items():
+            self.users.release(user)
+            self.pending_erasure.append(user_index)
+            self.default_rewards.discard_user(user_index, seq)
         self._encoder.clear_cache()
-        self.default_rewards.discard_user(user_index)
-        for decision_id in [name for name, decision in self._recent.items() if decision.user_index == user_index]:
-            del self._recent[decision_id]
+        self._recent = {name: own for name, own in self._recent.items() if own.user_index not in erased}
 
     def _apply_rebuild(self, policy: ServablePolicy, erased: Sequence[int]) -> None:
         self.policy = policy

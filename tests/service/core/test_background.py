@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locb.service.config import ServiceConfig
 from locb.service.core.background import supervised_tasks
 from locb.service.core.background.queues import WorkerThread
+from locb.service.core.service import Service
 from locb.service.store.log import EventLog
 from serving import play, serving, wait_for
 
@@ -119,3 +121,29 @@ def test_failed_tasks_start_again_and_are_counted(
         play(client, np.random.default_rng(0), ["ann"], 20)
         monkeypatch.setattr(EventLog, "wal_pending", True)
         wait_for(lambda: wal.stat().st_size == 0)
+
+
+def test_cancelled_caller_keeps_the_commit_lock_until_its_write_ends(tmp_path: Path) -> None:
+    service = Service(ServiceConfig(tmp_path, None, dim=2, policy="linucb-ind"))
+    may_end = threading.Event()
+
+    async def write() -> None:
+        async with service.committer.commit_lock:
+            await service.committer.write_slow(may_end.wait)
+
+    async def main() -> None:
+        await service.start()
+        writing = asyncio.create_task(write())
+        await asyncio.sleep(0.01)
+        for _ in range(2):
+            writing.cancel()
+            await asyncio.sleep(0.01)
+        assert service.committer.commit_lock.locked()
+        may_end.set()
+        async with service.committer.commit_lock:
+            assert writing.cancelled() or writing.cancelling()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        await service.stop()
+
+    asyncio.run(main())

@@ -72,7 +72,7 @@ def test_equal_clusters_of_different_users_are_encoded_equally() -> None:
     after = handle(recommend(USERS[0], "after"))[0].response
     assert f'"size":{len(USERS)},'.encode() in before
     assert f'"size":{len(USERS) + 1},'.encode() in after
-    engine.apply(engine.prepare_erasure("new"))
+    engine.apply(engine.prepare_erasure({"new": int(engine.users.index_of("new") or 0)}))
     erased = handle(recommend(USERS[0], "erased"))[0].response
     assert f'"size":{len(USERS)},'.encode() in erased
 

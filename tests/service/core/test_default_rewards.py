@@ -1,13 +1,14 @@
 """Default rewards: a decision is learned once, whatever finds it first."""
 
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from locb.recommender.commands import ActivateCommand, Batch, RecommendCommand, RewardCommand
+from locb.recommender.commands import ActivateCommand, Batch, CachedDecision, RecommendCommand, RewardCommand
 from locb.recommender.default_rewards import DefaultRewards
 from locb.recommender.events import CORRECTION, DEFAULT, REWARD
 from locb.recommender.user_index import UserIndex
@@ -152,3 +153,53 @@ def test_decision_that_was_learned_already_does_not_block_the_others(store: Any)
         client.post("/v1/recommend", json=request | {"decision_id": "b"}).raise_for_status()
         wait_for(lambda: service.policy.served.sum() == 2)
         assert [row.kind for chunk in service.log.observations(0) for row in chunk] == [DEFAULT, DEFAULT]
+
+
+def test_decisions_of_an_erased_user_are_removed_when_they_are_due() -> None:
+    """An erasure reads none of the waiting decisions, which can be many."""
+    clock = Clock()
+    pending = DefaultRewards(DEFAULT_REWARD, WAIT, clock)
+
+    class Unread(dict[str, Any]):
+        def _fail(self) -> Any:
+            raise AssertionError("all waiting decisions are read")
+
+        __iter__ = items = values = keys = _fail  # type: ignore[assignment]
+
+    decisions = {f"d{seq}": CachedDecision(seq, seq % 2, b"", 0.0, 0.0) for seq in range(1, 7)}
+    for decision_id, decision in decisions.items():
+        pending.track(decision_id, decision)
+    waiting, pending._pending = pending._pending, Unread(pending._pending)
+    pending.discard_user(1, 7)
+    pending._pending = waiting
+    assert [pending.get(decision_id) for decision_id in decisions] == [
+        None, decisions["d2"], None, decisions["d4"], None, decisions["d6"]
+    ]  # fmt: skip
+    clock.seconds = 1.0
+    again = CachedDecision(8, 1, b"", 1.0, 1.0)  # the erased id and the index are used again
+    pending.track("d1", again)
+    assert pending.get("d1") is again
+    clock.seconds = WAIT
+    assert pending.due(2) == [("d2", decisions["d2"]), ("d4", decisions["d4"])]
+    assert pending.due(9) == [(name, decisions[name]) for name in ("d2", "d4", "d6")]
+    assert waiting.keys() == {"d1", "d2", "d4", "d6"}
+    clock.seconds = WAIT + 1.0
+    assert pending.due(9)[-1] == ("d1", again)
+
+
+def test_waiting_decisions_are_loaded_in_bounded_memory(store: Any, open_log: Callable[[Any], EventLog]) -> None:
+    log = open_log(store)
+    many = [Arm(f"{number:0256}", [0.6, 0.8]) for number in range(400)]
+    parsed = parse_request(RecommendRequest("ann", many), 2)
+    engine = Engine(MODEL.build(), UserIndex(MODEL.initial_users), 0, cache_size=0)
+    batch = engine.prepare([RecommendCommand(parsed, float(now)) for now in range(50)])
+    log.commit(batch.records)
+    pending = DefaultRewards(DEFAULT_REWARD, WAIT, Clock())
+    tracemalloc.start()
+    try:
+        pending.load(log, 0.0, MODEL.dim)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(pending._pending) == 50
+    assert peak < 3_000_000  # the requests have 5 MB

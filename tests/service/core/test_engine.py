@@ -112,8 +112,8 @@ def test_reassigned_index_keeps_the_event_of_the_extension(served: EngineWithLog
     """The seq of an index is that of the extension of the policy, not that of the assignment to a new user."""
     served.serve(recommend("ann", "a"), recommend("bob", "b"), recommend("eve", "c"))
     engine = served.engine
-    batch = engine.prepare_erasure("bob")
-    served.log.erase(1)
+    batch = engine.prepare_erasure({"bob": 1})
+    served.log.erase([1])
     engine.apply(batch)
     policy, _ = repeat_decisions(served.log, MODEL, 0)
     batch = engine.prepare_rebuild(policy, [1])

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from locb.service.core import erasure
-from locb.service.core.startup import replay
 from locb.service.core.audit import repeat_decisions
 from locb.service.core.erasure import Eraser
+from locb.service.core.startup import replay
 from serving import arms, in_path, play, same_state, serving, wait_for
 
 

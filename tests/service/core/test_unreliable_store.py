@@ -56,6 +56,7 @@ def flaky_writes(log: EventLog, rng: random.Random) -> Iterator[None]:
             *(("stage", "commit_staged") if log.backend == "sqlite" else ("commit",)),
             "write_settings",
             "erase",
+            "record_rebuild",
         ):
             patched.setattr(log, name, flaky(getattr(log, name)))
         # Read after a failed commit. If it fails too, the outcome of the commit stays unknown for a while.

@@ -57,7 +57,7 @@ def all_writes(log: EventLog) -> dict[str, Callable[[], Any]]:
         "stage": lambda: log.stage(records),
         "commit_staged": log.commit_staged,
         "write_settings": lambda: log.write_settings({"a": 1}),
-        "erase": lambda: log.erase(0),
+        "erase": lambda: log.erase([0]),
         "last_seq": log.last_seq,
     }
 

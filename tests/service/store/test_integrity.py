@@ -10,6 +10,7 @@ from sqlalchemy import text
 from commandline import call
 from locb.recommender.events import CORRECTION, DEFAULT, Records
 from locb.service.config import ServiceConfig
+from locb.service.core import service as service_module
 from locb.service.core.background import wal_checkpoints
 from locb.service.core.service import Service
 from locb.service.store.chain import DIGEST_BYTES, digest_user, load_salts
@@ -23,7 +24,7 @@ def fill(log: EventLog) -> None:
     """Write 14 events: users, decisions, rewards, an erasure, a rebuild, and the reassignment of the index."""
     log.commit(sample_records())  # events 1 to 6
     log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.0, user_index=1)]))
-    log.erase(1)  # event 8; erases events 3, 4, 5 and 7
+    log.erase([1])  # event 8; erases events 3, 4, 5 and 7
     log.record_rebuild()
     log.commit(Records(users=[user_row(2, 10, None)]))
     log.commit(Records(users=[user_row(1, 11, "eve"), user_row(2, 12, "joe")], decisions=[decision(13, "d", 1)]))
@@ -93,6 +94,30 @@ def test_service_refuses_a_damaged_log(tmp_path: Path) -> None:
     assert done.stderr == "locb: the log of 12 events is damaged, first at event 12: restore the store from a backup\n"
 
 
+@pytest.mark.parametrize("table", ["observations", "users", "decisions"])
+def test_content_of_replayed_events_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str) -> None:
+    """Decisions are not replayed, so only the newest are checked."""
+    monkeypatch.setattr(service_module, "CHECKED_EVENTS", 1)
+    with serving(tmp_path) as (client, _):
+        play(client, np.random.default_rng(0), ["ann", "bob"], 5)
+    log = EventLog(tmp_path)
+    changes = {
+        "observations": "reward = reward + 1",
+        "users": "id = CAST('eve' AS BLOB)",
+        "decisions": "time = time + 1",
+    }
+    run(log, f"UPDATE locb_{table} SET {changes[table]} WHERE seq = (SELECT min(seq) FROM locb_{table})")
+    assert len(log.check_all(9)) == 1
+    log.close()
+    Service(ServiceConfig(tmp_path)).log.close()  # the newest snapshot contains the event
+    shutil.rmtree(tmp_path / "snapshots")
+    if table == "decisions":
+        Service(ServiceConfig(tmp_path)).log.close()
+        return
+    with pytest.raises(DamagedLogError, match="edited: its content does not match its digest"):
+        Service(ServiceConfig(tmp_path))
+
+
 def test_lost_write_ahead_log_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the write-ahead log is lost: the rest is consistent, but lacks events that were acknowledged."""
     monkeypatch.setattr(wal_checkpoints, "CHECKPOINT_INTERVAL", 3600.0)
@@ -139,7 +164,7 @@ def test_digests_do_not_reveal_an_erased_name(log: EventLog) -> None:
     with log._reading() as connection:
         before = load_salts(connection)
     assert len(set(before.values())) == 2
-    log.erase(1)
+    log.erase([1])
     with log._reading() as connection:
         assert load_salts(connection) == {0: before[0]}
         digests = connection.execute(text("SELECT digests FROM locb_commits WHERE previous_seq = 0")).scalar()

@@ -11,9 +11,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import Engine
 
 from locb.service.store import locks
-from locb.service.store.database import FencedError, StoreError
+from locb.service.store.database import FencedError, StoreError, pooled_connection
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import EventLog
 from service.store.sample_rows import sample_records
@@ -171,4 +172,26 @@ def test_sqlite_file_is_locked_for_other_folders(tmp_path: Path, path: str) -> N
     log = EventLog(tmp_path / "other", f"sqlite:///{tmp_path / path}")
     with pytest.raises(AlreadyOpenError, match="uses the database"):
         EventLog(tmp_path / "state")
+    log.close()
+
+
+def test_lease_is_extended_after_an_unexpected_error(
+    postgres: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(locks, "HEARTBEAT_INTERVAL", 0.01)
+    calls: list[Engine] = []
+
+    def fail_once(engine: Engine) -> Any:
+        calls.append(engine)
+        if len(calls) == 1:
+            raise MemoryError("cannot allocate a connection")
+        return pooled_connection(engine)
+
+    monkeypatch.setattr(locks, "pooled_connection", fail_once)
+    log = EventLog(tmp_path, postgres.create_database())
+    wait_for(lambda: len(calls) > 3)
+    assert log._lease is not None
+    assert log._lease._thread.is_alive()
+    assert log.failures == {"lease": 1}
+    assert "extending the lease of the database failed" in caplog.text
     log.close()

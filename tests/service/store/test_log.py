@@ -112,7 +112,7 @@ def test_recent_decisions_with_and_without_the_table(
     log.commit(Records(decisions=[decision(26, "d26", 1), decision(27, "d27", 2)]))
     assert [found.decision.seq for found in log.recent_decisions(1, 100)] == [26, *expected]
     assert log.settings() == {}
-    assert log.erase(1) == 10
+    assert log.erase([1]) == [10]
     assert log.recent_decisions(1, 100) == []
     left = [seq for seq in range(1, 26) if seq % 3 != 1]
     assert [row.seq for chunk in log.decisions() for row in chunk] == [*left, 27]

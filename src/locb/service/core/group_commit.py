@@ -253,8 +253,8 @@ class GroupCommitter:
     # For callers that hold the commit lock
 
     async def write(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function in the writer thread."""
-        return await self._writer.run(work, *arguments)
+        """Call a function in the writer thread. A cancelled caller keeps the commit lock until the call ends."""
+        return await self._writer.run_to_end(work, *arguments)
 
     async def write_slow(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function, which may take some seconds, in the writer thread."""
@@ -265,11 +265,15 @@ class GroupCommitter:
             self._slow = False
 
     async def commit_with(self, batch: Batch, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Commit a batch that has no rows by calling ``work`` in the writer thread, and apply it."""
+        """Commit a batch that has no rows by calling ``work`` in the writer thread, and apply it.
+
+        If ``work`` fails, ``resolve_in_doubt`` reads later whether the batch is in the log.
+        """
         self._in_doubt = batch
         result = await self.write_slow(work, *arguments)
         self._in_doubt = None
         self.engine.apply(batch)
+        self._call_after_commit(batch)
         return result
 
     async def resolve_in_doubt(self) -> None:

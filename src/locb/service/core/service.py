@@ -43,7 +43,7 @@ from locb.service.store.permissions import protect
 # Maximum number of floats that are copied at once for a certificate. NumPy computes with them for about 1 ms, during
 # which no other Python code runs.
 CERTIFIED_FLOATS = 6_000
-CHECKED_EVENTS = 2_000  # newest events whose content is checked at startup
+CHECKED_EVENTS = 2_000  # newest events whose content is checked at startup, also that of decisions
 _log = logging.getLogger("locb.service")
 
 
@@ -100,7 +100,7 @@ class Service:
         self.erasure_count = 0  # users erased by this process; results cached before an erasure may name erased users
         self.fatal_error: str | None = None  # why the service cannot continue
         self._stopping = False
-        self.background = BackgroundTasks()
+        self.background = BackgroundTasks(self.log.failures)
         self._counted_seq = self.engine.seq  # last event that was added to the statistics
         self._backfill = HistoryBackfill(
             self.log, self.background.start, lambda: self._counted_seq, lambda: self._stopping
@@ -141,7 +141,7 @@ class Service:
         rebuilt_at = self.log.settings()["rebuilt_at"]
         snapshot = self.snapshots.load_newest(last + 1 if rebuilt_at is None else rebuilt_at, last)
         policy, seq = snapshot or (self.model.build(), 0)
-        self._check_log(self.log.check_sequence(seq) or self.log.check_recent(CHECKED_EVENTS))
+        self._check_log(self.log.check_sequence(seq, True) or self.log.check_recent(CHECKED_EVENTS))
         _log.info("preparing the policy and reading the log; if kernels must be compiled, this takes up to a minute")
         warm_up(self.model)
         start = time.perf_counter()
@@ -217,14 +217,17 @@ class Service:
 
     def _after_commit(self, batch: Batch) -> None:
         self._counted_seq = batch.last_seq
-        if batch.erased_user is None:
+        self.eraser.after_commit(batch)  # first, because requests wait for it
+        self.erasure_count += len(batch.erased)
+        if batch.rebuilt is not None:  # the statistics count the erased events until then
+            self._backfill.restart(self.engine.seq)
+        else:
             grouped = [uses_group(evidence) for evidence in batch.evidence]
             self.event_stats.add(batch.records, grouped, batch.first_reward_times)
-        else:
-            self.erasure_count += 1
-            self._backfill.restart(self.engine.seq)
         if self.rebuilding:
-            self.eraser.start_rebuild()
+            return  # a snapshot would contain the erased users
+        if batch.rebuilt is not None:
+            self.snapshots.write_if_supported(self.policy, self.engine.seq)
         else:
             self.snapshots.write_if_due(self.policy, self.engine.seq)
 

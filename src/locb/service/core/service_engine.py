@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 
 from locb.policies.base.policy import ServablePolicy
 from locb.recommender.commands import CachedDecision
@@ -48,7 +49,10 @@ def unrewarded_decisions(log: EventLog, dim: int) -> Iterator[tuple[str, CachedD
 
     ``dim`` is the number of features per arm.
     """
-    rows = [row for chunk in log.unrewarded_decisions() for row in chunk]
-    for row in sorted(rows, key=lambda row: row.active_at):
+    waiting = []  # without the requests and responses, which take more memory
+    for row in (row for chunk in log.unrewarded_decisions() for row in chunk):
         context = chosen_context(row.request, row.response, dim)
-        yield row.id.decode(), CachedDecision(row.seq, row.user_index, context, row.time, row.active_at)
+        decision = CachedDecision(row.seq, row.user_index, context, row.time, row.active_at)
+        waiting.append((row.active_at, row.id.decode(), decision))
+    for _, decision_id, decision in sorted(waiting, key=itemgetter(0)):
+        yield decision_id, decision

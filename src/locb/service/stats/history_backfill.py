@@ -6,8 +6,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from locb.service.stats.event_stats import EventStats, uses_group
 from locb.service.store.database import StoreError
@@ -47,7 +48,7 @@ class HistoryBackfill:
         self._position = position
         self._stopping = stopping
         self._backfill: asyncio.Task[None] | None = None
-        self._matching: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []  # that have not ended; those of earlier statistics are cancelled
 
     @property
     def running(self) -> bool:
@@ -56,27 +57,30 @@ class HistoryBackfill:
 
     def restart(self, last: int) -> None:
         """Start new statistics: the backfill counts the events up to ``last``; the caller adds later events."""
-        for task in (self._backfill, self._matching):
-            if task is not None:
-                task.cancel()
+        before = [task for task in self._tasks if not task.done()]
+        for task in before:
+            task.cancel()
         self.event_stats = event_stats = EventStats()
         attempts = count()
 
         async def run() -> None:
             if next(attempts):  # the first attempt failed, and may have counted a part of the log
                 self.restart(self._position())
-            else:
-                await backfill(self._log, event_stats, last, self._stopping)
+                return
+            if before:  # at most one query runs in a thread
+                await asyncio.wait(before)
+            await backfill(self._log, event_stats, last, self._stopping)
 
         self._backfill = self._start("statistics", run)
-        self._matching = self._start("corrections", lambda: _match_periodically(self._log, event_stats))
+        matching = self._start("corrections", lambda: _match_periodically(self._log, event_stats))
+        self._tasks = [*before, self._backfill, matching]
 
     async def stop(self) -> None:
         """Stop the background tasks, and wait for a query that is running."""
-        if self._matching is not None:
-            self._matching.cancel()
-        tasks = [task for task in (self._backfill, self._matching) if task is not None]
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for task in self._tasks:
+            if task is not self._backfill:
+                task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 async def backfill(log: EventLog, event_stats: EventStats, last: int, stopping: Callable[[], bool]) -> None:
@@ -95,7 +99,7 @@ async def _query_with_retry(stopping: Callable[[], bool], query: Callable[..., T
     """Run a query in a thread, and repeat it while the store is unavailable and the service is not stopping."""
     while True:
         try:
-            return await asyncio.to_thread(query, *arguments)
+            return await _run_query(query, *arguments)
         except StoreError as error:
             if stopping():
                 raise
@@ -103,12 +107,25 @@ async def _query_with_retry(stopping: Callable[[], bool], query: Callable[..., T
             await asyncio.sleep(RETRY_INTERVAL)
 
 
+async def _run_query(query: Callable[..., T], *arguments: Any) -> T:
+    """Run a query in a thread. If the caller is cancelled, it nevertheless waits until the query ends."""
+    running = asyncio.ensure_future(asyncio.to_thread(query, *arguments))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        while not running.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        running.cancelled() or running.exception()
+        raise
+
+
 async def _backfill_groups(log: EventLog, event_stats: EventStats, last: int, stopping: Callable[[], bool]) -> None:
     """Count which of the newest ``MAX_RESPONSES`` decisions used a group. Decisions older than an hour are omitted."""
     oldest, until = time.time() - MAX_RESPONSE_AGE, last
     for _ in range(0, MAX_RESPONSES, RESPONSES_PER_QUERY):
         try:
-            found = await asyncio.to_thread(_read_groups, log, until, oldest)
+            found = await _run_query(_read_groups, log, until, oldest)
         except StoreError:
             return  # it stays unknown which of the decisions used a group
         if found is None or stopping():
@@ -129,7 +146,7 @@ async def match_corrections(log: EventLog, event_stats: EventStats) -> None:
     """Count the corrections that are not counted yet. Each counts at the time of the first reward of its decision."""
     unmatched = event_stats.unmatched_corrections
     if unmatched:
-        event_stats.match_corrections(await asyncio.to_thread(log.first_reward_times, unmatched))
+        event_stats.match_corrections(await _run_query(log.first_reward_times, unmatched))
 
 
 async def _match_periodically(log: EventLog, event_stats: EventStats) -> None:

@@ -184,24 +184,29 @@ class Chain:
             return None, self.head
         first = self.head.last_seq + 1
         try:
-            return self._append(RECORDS, [digests[seq] for seq in range(first, first + count)])
+            return _append(self.head, RECORDS, [digests[seq] for seq in range(first, first + count)])
         except KeyError:
             found = f"have sequence numbers from {min(digests)} to {max(digests)}"
             raise FencedError(f"the log ends at event {first - 1}, but the {count} new events {found}") from None
 
-    def link_erasure(self, erased: Sequence[int]) -> tuple[CommitRow, Head]:
-        """Return the row of the commit that erases the events ``erased``, and the new end of the log."""
-        return self._append(ERASURE, [digest_erasure(self.head.last_seq + 1, erased)])
+    def link_erasures(self, erased: Iterable[Iterable[int]]) -> tuple[list[CommitRow], Head]:
+        """Return the row of the commit that erases the events of each user, and the new end of the log."""
+        commits, head = list[CommitRow](), self.head
+        for events in erased:
+            commit, head = _append(head, ERASURE, [digest_erasure(head.last_seq + 1, events)])
+            commits.append(commit)
+        return commits, head
 
     def link_rebuild(self) -> tuple[CommitRow, Head]:
         """Return the row of the commit that records a rebuild of the policy, and the new end of the log."""
-        return self._append(REBUILD, [digest_rebuild(self.head.last_seq + 1)])
+        return _append(self.head, REBUILD, [digest_rebuild(self.head.last_seq + 1)])
 
-    def _append(self, kind: int, digests: Sequence[bytes]) -> tuple[CommitRow, Head]:
-        epoch, last_seq, previous = self.head
-        joined = b"".join(digests)
-        new_hash = running_hash(previous, last_seq, kind, joined)
-        return CommitRow(last_seq, epoch, kind, joined, new_hash), Head(epoch, last_seq + len(digests), new_hash)
+
+def _append(head: Head, kind: int, digests: Sequence[bytes]) -> tuple[CommitRow, Head]:
+    epoch, last_seq, previous = head
+    joined = b"".join(digests)
+    new_hash = running_hash(previous, last_seq, kind, joined)
+    return CommitRow(last_seq, epoch, kind, joined, new_hash), Head(epoch, last_seq + len(digests), new_hash)
 
 
 class Damage(NamedTuple):

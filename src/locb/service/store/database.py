@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 from weakref import WeakKeyDictionary, WeakSet
@@ -33,6 +34,7 @@ _ASSIGN_USER = text(
     " SET assigned_seq = excluded.assigned_seq, id = excluded.id, salt = excluded.salt WHERE locb_users.id IS NULL"
 )
 _opened: WeakKeyDictionary[Engine, WeakSet[Any]] = WeakKeyDictionary()  # connections to PostgreSQL
+_opened_lock = Lock()  # held to add a connection, and to copy the set: any thread can open a connection
 _ACTIVATE = text("UPDATE locb_decisions SET active_at = :active_at WHERE seq = :seq")
 
 
@@ -111,7 +113,7 @@ def connect(url: URL) -> Engine:
     # Positional parameters let rows pass to the driver without conversion.
     engine = create_engine(url, paramstyle="format", connect_args=settings)
     opened = _opened.setdefault(engine, WeakSet())
-    event.listen(engine, "connect", lambda connection, _: opened.add(connection))
+    event.listen(engine, "connect", lambda connection, _: _add_connection(opened, connection))
     event.listen(engine, "connect", _set_server_timeouts)
     return engine
 
@@ -151,10 +153,17 @@ def interrupt(engine: Engine) -> None:
 
     This is necessary because a server that hangs does not enforce its own timeouts.
     """
-    for connection in list(_opened.get(engine, ())):
+    with _opened_lock:
+        connections = list(_opened.get(engine, ()))
+    for connection in connections:
         # An exception means that the connection is closed.
         with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
             duplicate.shutdown(socket.SHUT_RDWR)
+
+
+def _add_connection(opened: WeakSet[Any], connection: Any) -> None:
+    with _opened_lock:
+        opened.add(connection)
 
 
 def _set_server_timeouts(connection: Any, _: Any) -> None:

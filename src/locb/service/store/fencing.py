@@ -7,6 +7,8 @@ ends.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlalchemy import Connection, delete, insert, select, text, update
 
 from locb.recommender.events import Records
@@ -67,9 +69,9 @@ def check(connection: Connection, expected: Head) -> None:
         raise describe_difference(expected, read_head(connection))
 
 
-def advance(connection: Connection, commit: CommitRow, head: Head) -> None:
-    """Append a commit in the current transaction, in which ``check`` was called."""
-    connection.execute(insert(tables.commits), [commit._asdict()])
+def advance(connection: Connection, commits: Iterable[CommitRow], head: Head) -> None:
+    """Append commits in the current transaction, in which ``check`` was called."""
+    connection.execute(insert(tables.commits), [commit._asdict() for commit in commits])
     connection.execute(update(_HEAD).values(last_seq=head.last_seq, hash=head.hash))
 
 

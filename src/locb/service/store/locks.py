@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -174,10 +175,14 @@ class Heartbeat:
         Epoch of this process.
     on_lost : callable
         Called with the new epoch, in the thread, if another process has taken over. The thread then ends.
+    failures : Counter
+        Number of failures by task. Failures of the thread, after which it continues, are counted as "lease".
     """
 
-    def __init__(self, engine: Engine, epoch: int, on_lost: Callable[[int], None]) -> None:
+    def __init__(self, engine: Engine, epoch: int, on_lost: Callable[[int], None], failures: Counter[str]) -> None:
         self._engine, self._epoch, self._on_lost = engine, epoch, on_lost
+        self._failures = failures
+        failures["lease"] += 0  # the metric has a value from the start
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="locb-lease", daemon=True)
         self._thread.start()
@@ -194,9 +199,13 @@ class Heartbeat:
                 with pooled_connection(self._engine) as connection, connection.begin():
                     extended = connection.execute(text(_HEARTBEAT), {"epoch": self._epoch}).rowcount
                     epoch = 0 if extended else connection.execute(text("SELECT max(epoch) FROM locb_lease")).scalar()
-            except SQLAlchemyError as error:
-                _log.debug("the lease of the database was not extended: %s", error)
-            else:
                 if not extended:
                     self._on_lost(int(epoch or 0))
                     return
+            except SQLAlchemyError as error:
+                _log.debug("the lease of the database was not extended: %s", error)
+            except Exception:  # without the thread, another process would replace this one
+                self._failures["lease"] += 1
+                _log.exception(
+                    "extending the lease of the database failed, and is tried again in %g s", HEARTBEAT_INTERVAL
+                )

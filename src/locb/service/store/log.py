@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Condition
@@ -60,6 +61,7 @@ class EventLog(LogReader):
     """
 
     def __init__(self, folder: Path, url: str | None = None, on_fenced: Callable[[str], None] | None = None) -> None:
+        self.failures: Counter[str] = Counter()  # failures of background threads, by task
         self._operations, self._operations_changed = 0, Condition()  # number of running reads and writes
         self._closed = self._claimed = False  # claimed: this process may write
         self._url = database_url(folder, url)
@@ -68,13 +70,11 @@ class EventLog(LogReader):
         self._chain: Chain
         self._lease: locks.Heartbeat | None = None
         self._position: PositionFile | None = None
-        self._folder, self._on_fenced = folder, on_fenced
-        self._engine = connect(self._url)
+        self._folder, self._on_fenced, self._engine = folder, on_fenced, connect(self._url)
         self._writer: Connection | None = None
         self._last_decision = self._user_decisions_end = 0
         self._erased_in_wal = False  # whether the WAL file may still contain erased data
-        self._row_writer = make_row_writer(self._engine)
-        dbapi = self._engine.dialect.loaded_dbapi
+        self._row_writer, dbapi = make_row_writer(self._engine), self._engine.dialect.loaded_dbapi
         self._integrity_errors = IntegrityError, dbapi.IntegrityError
         self._database_errors = SQLAlchemyError, dbapi.Error
         try:
@@ -83,7 +83,7 @@ class EventLog(LogReader):
             with self._translating_errors(), self._locked_writer().begin() as transaction:
                 self._claim(transaction.connection)
             if not self._sqlite:
-                self._lease = locks.Heartbeat(self._engine, self._chain.head.epoch, self._lose)
+                self._lease = locks.Heartbeat(self._engine, self._chain.head.epoch, self._lose, self.failures)
             self._erased_in_wal = self._sqlite  # a killed process may have left erased data in the WAL file
             with suppress(StoreError):  # for example on a full disk
                 self.wal_checkpoint(True)
@@ -185,7 +185,7 @@ class EventLog(LogReader):
         """Append the event that the policy was rebuilt. ``complete``: whether no erased user influences the policy."""
         with self._writing() as connection:
             commit, head = self._chain.link_rebuild()
-            fencing.advance(connection, commit, head)
+            fencing.advance(connection, [commit], head)
             if complete:
                 tables.write_settings(connection, {"rebuilt_at": head.last_seq})
         self._set_head(head)
@@ -195,30 +195,30 @@ class EventLog(LogReader):
         with self._writing() as connection:
             return drop_payloads(connection, before, limit, keep_unrewarded)
 
-    def erase(self, user_index: int) -> int:
-        """Erase a user's name, decisions and observations in one transaction, which is one event.
+    def erase(self, indices: Sequence[int]) -> list[int]:
+        """Erase the names, decisions and observations of users in one transaction. Each erasure is one event.
 
         The setting ``rebuilt_at`` is null until ``record_rebuild`` records a complete rebuild.
 
         Parameters
         ----------
-        user_index : int
-            Index of the user to erase.
+        indices : sequence of int
+            Different indices of the users to erase.
 
         Returns
         -------
-        int
-            Number of erased decisions.
+        list of int
+            Number of erased decisions of each user.
         """
         with self._writing() as connection:
-            count, erased = user_decisions.erase(connection, user_index, self._chain.head.last_seq + 1)
-            commit, head = self._chain.link_erasure(erased)
+            counts, erased = user_decisions.erase(connection, indices, self._chain.head.last_seq + 1)
+            commits, head = self._chain.link_erasures(erased)
             tables.write_settings(connection, {"rebuilt_at": None})
-            fencing.advance(connection, commit, head)
+            fencing.advance(connection, commits, head)
         self._set_head(head)
         if self._sqlite:  # the WAL file must not keep the erased data
             self.wal_checkpoint(True)
-        return count
+        return counts
 
     def last_seq(self) -> int:
         """Return the sequence number of the last event, or 0 if the log is empty.

@@ -168,7 +168,7 @@ class LogReader:
         return found
 
     def unrewarded_decisions(self) -> Iterator[list[Any]]:
-        """Yield chunks of decisions that wait for a reward, with the columns of ``DecisionRow``.
+        """Yield small chunks of decisions that wait for a reward, with the columns of ``DecisionRow``.
 
         Deferred decisions that are not activated, and decisions whose payload was dropped, are omitted.
         """
@@ -178,7 +178,7 @@ class LogReader:
             .outerjoin(observations, observations.c.decision_seq == c.seq)
             .where(observations.c.seq.is_(None), c.active_at.is_not(None), c.request != b"")
         )
-        return self._chunks(query, c.seq, 0, None)
+        return self._chunks(query, c.seq, 0, None, LARGE_CHUNK_ROWS)
 
     def decisions_with_rewards(self, chunk_rows: int | None = None) -> Iterator[list[RewardedDecision]]:
         """Yield chunks of decisions, each with its user, request, response and observations.
@@ -209,10 +209,13 @@ class LogReader:
 
     # Integrity
 
-    def check_sequence(self, after: int) -> list[Damage]:
-        """Return the damage of the hash chain, and gaps and duplicates in the events with seq > ``after``."""
+    def check_sequence(self, after: int, with_replayed: bool = False) -> list[Damage]:
+        """Return the damage of the hash chain, and gaps and duplicates in the events with seq > ``after``.
+
+        With ``with_replayed``, also return users and observations whose content does not match their digest.
+        """
         with self._reading() as connection:
-            return list(integrity.check_sequence(connection, after))
+            return list(integrity.check_sequence(connection, after, with_replayed))
 
     def check_recent(self, count: int) -> list[Damage]:
         """Return the damage of the content of the last ``count`` events."""

@@ -172,6 +172,18 @@ class WorkerThread:
         self._jobs.put((future, work, arguments))
         return future
 
+    async def run_to_end(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a call, and return its result. If the caller is cancelled, it nevertheless waits until the call ends."""
+        running = self.run(work, *arguments)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            while not running.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([running])
+            running.exception()  # otherwise, asyncio would log the exception
+            raise
+
     def stop(self, wait: bool = True) -> None:
         """Finish the queued calls and end the thread. With ``wait``, return when the thread has ended."""
         self._jobs.put(None)

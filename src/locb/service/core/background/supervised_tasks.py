@@ -12,10 +12,16 @@ _log = logging.getLogger("locb.service")
 
 
 class BackgroundTasks:
-    """Tasks that run until the service stops. A task that fails is logged, counted and started again."""
+    """Tasks that run until the service stops. A task that fails is logged, counted and started again.
 
-    def __init__(self) -> None:
-        self.failures: Counter[str] = Counter()  # by name of the task
+    Parameters
+    ----------
+    failures : Counter
+        Number of failures by task, to which the failures of these tasks are added.
+    """
+
+    def __init__(self, failures: Counter[str]) -> None:
+        self.failures = failures
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
