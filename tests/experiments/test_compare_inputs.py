@@ -215,7 +215,10 @@ class NeedsSize(locb.Synthetic):
             (Site, ["club"], {"grid": {"gamma": [0.1]}}),
             r"has the parameter 'gamma'; choose from alpha, alpha2, ",
         ),
-        ((Site, ["club"], {"grid": {"locb": {"gamma": [0.1]}}}), "no policy 'locb' is compared; choose from club"),
+        (
+            (Site, ["club"], {"grid": {"locb": {"gamma": [0.1]}}}),
+            "policy 'locb' is not in the comparison; choose from club",
+        ),
         ((Site, ["club"], {"grid": {"alpha": 0.1}}), "grid must have a list of values for alpha, not 0.1"),
         ((Site, ["club"], {"grid": {"alpha": [1, 1]}}), "grid must have distinct values for alpha, not 1, 1"),
         ((Site, ["club"], {"grid": {"seed": [1]}}), "grid cannot have seed, which the comparison sets"),

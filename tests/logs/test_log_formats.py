@@ -67,7 +67,7 @@ def test_dsjson_with_bad_lines(tmp_path: Path) -> None:
     assert len(log) == 1
     assert sum(rows.count for rows in log.skipped) == 5
     text = "\n".join(str(warning.message) for warning in caught)
-    for line, reason in ((2, "not a dsjson event"), (3, "not among the actions"), (4, "not above 0"), (6, "GUser.id")):
+    for line, reason in ((2, "not a dsjson event"), (3, "not among the actions"), (4, "from 1e-09"), (6, "GUser.id")):
         assert reason in text
         assert f"line {line}" in text
 

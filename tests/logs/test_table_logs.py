@@ -276,7 +276,7 @@ def test_log_of_rounds() -> None:
     assert log.rewards.tolist() == [0, 1]
     assert log.contexts(1).tolist() == [[1, 0], [0, 1]]
     assert log.select(np.array([False, True])).users.tolist() == [1]
-    with pytest.raises(ValueError, match=r"propensities must be above 0 and at most 1, but propensities\[1\] is 0"):
+    with pytest.raises(ValueError, match=r"propensities must be from 1e-09 to 1, but propensities\[1\] is 0"):
         locb.Log.from_rounds(rounds, [1, 1], [0.5, 0.0])
 
 

@@ -93,6 +93,7 @@ def test_candidates_are_all_combinations_of_own_parameters() -> None:
             "grid: none of the policies (eloc) has the parameter 'alpha'; choose from",
         ),
         (["eloc"], {"grid": {"beta": []}}, "grid: beta must have a list of at least one value, not []"),
+        (["eloc"], {"grid": {"beta": 0.5}}, "grid: beta must have a list of at least one value, not 0.5"),
         (["eloc"], {"grid": {"beta": range(201)}}, "grid must give at most 200 candidates, not 201"),
         (["random"], {"folds": 2}, "folds must be at least 3, not 2"),
         (["random"], {"folds": 51}, "folds must be at most 50, the number of users in the log, not 51"),

@@ -255,11 +255,28 @@ def test_user_view_explains_decisions(width: int) -> None:
         "1 +0.40 +0.30 to +0.50",
         "2 −0.30 −0.50 to −0.10",
         "film [1] reward 1 score: 1 −0.42, 0 +0.10, intercept +0.25, bonus +0.08",
-        "based on the cluster of bob (12 users, 345 rewards), 80%; the user's own rewards (1 user, 9 rewards), 20%",
+        "based on the group of bob (12 users, 345 rewards), 80%; the user's own rewards (1 user, 9 rewards), 20%",
         "reward pending no explanation: the policy does not explain decisions",
         "no reward received, default 0",
     ):
         assert figure in text, figure
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "label"),
+    [
+        ("neighbourhood", "bob", "the group of bob"),
+        ("neighbourhood", None, "similar users"),
+        ("component", None, "the group"),
+        ("other", None, "other groups"),
+        ("custom", None, "the custom"),
+    ],
+)
+def test_evidence_sources_are_named_as_groups(kind: str, seed: str | None, label: str) -> None:
+    source = {"kind": kind, "seed": seed, "weight": 1.0, "users": 12, "observations": 345}
+    explanation = DECISION["response"]["explanation"] | {"sources": [source]}
+    data = UserData("ann", USER, [], [DECISION | {"response": {"explanation": explanation}}])
+    assert f"based on {label} (12 users, 345 rewards)" in printed(render_user(snapshot(), data, 80), 80)
 
 
 def test_probabilities_and_screened_decisions_are_shown() -> None:

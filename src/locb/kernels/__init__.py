@@ -1,4 +1,7 @@
-"""Compiled kernels: functions on plain arrays. One subpackage per policy, and ``common`` for shared functions.
+"""Compiled kernels: functions on plain arrays.
+
+There is one subpackage per algorithm (LinTS is in ``linucb``, RCLUMB in ``club``). ``groups`` is for groups of users in
+a log, and ``common`` for shared functions.
 
 The kernels and their callers use these symbols:
 

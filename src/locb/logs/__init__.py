@@ -1,1 +1,1 @@
-"""Logs of decisions: the log format, its readers, and the evaluation of policies on a log (off-policy evaluation)."""
+"""Logs of decisions: format, readers, off-policy evaluation, choice of a policy (tuning), and groups of users."""

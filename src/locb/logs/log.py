@@ -332,7 +332,8 @@ def _check_propensities(values: Floats) -> None:
     wrong = np.flatnonzero((values < MIN_PROPENSITY) | (values > 1.0))
     if wrong.size:
         raise ParameterError(
-            "propensities", f" must be above 0 and at most 1, but propensities[{wrong[0]}] is {values[wrong[0]]:g}"
+            "propensities",
+            f" must be from {MIN_PROPENSITY:g} to 1, but propensities[{wrong[0]}] is {values[wrong[0]]:g}",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
@@ -180,7 +180,7 @@ def make_candidates(policies: Sequence[str], grid: Mapping[str, Sequence[Any]]) 
         name: set(inspect.signature(POLICIES[name]).parameters) if name in POLICIES else set() for name in policies
     }
     for parameter, values in grid.items():
-        if isinstance(values, str) or not len(values):
+        if isinstance(values, str) or not isinstance(values, Collection) or not len(values):
             raise ParameterError("grid", f": {parameter} must have a list of at least one value, not {values!r}")
         if grid is not DEFAULT_GRID and not any(parameter in names for names in accepted.values()):
             known = {name for names in accepted.values() for name in names}
@@ -264,7 +264,9 @@ def _summarize(entries: list[_Entry], sums: _Sums, log: Log, notes: list[str], s
         if not known:
             notes.append(f"{entry.name} cannot be chosen, because it agrees with no decision of at least one fold")
     if not any(usable):
-        raise ValueError("no candidate agrees with a decision in every fold; use fewer folds, or a larger log")
+        raise ValueError(
+            "every candidate has a fold in which it agrees with no decision; use fewer folds, or a larger log"
+        )
     found = choose(values)
     of_choice, errors, differences = _margins(sums, values, found, settings["replicates"], settings["seed"])
     low, high = mean_limits(log.rewards)

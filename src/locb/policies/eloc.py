@@ -88,8 +88,8 @@ Robust = Annotated[
 Screen = Annotated[
     str,
     Parameter(
-        "Safety screen: an arm that is clearly worse according to the user's own rewards is replaced. "
-        '"noise": confidence bounds from the estimated noise; "theory": with a regret guarantee; "off": no screen.',
+        "Safety screen: replaces the arm with the highest score if the user's own rewards indicate that another arm "
+        'may be clearly better. "noise": bounds from estimated noise; "theory": with a regret guarantee; "off": none.',
         choices=tuple(SCREENS),
     ),
 ]

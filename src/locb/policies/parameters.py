@@ -198,8 +198,9 @@ Seeds = Annotated[
 Safe = Annotated[
     bool,
     Parameter(
-        "Whether to use a safety screen: an arm that is clearly worse according to the user's own rewards is replaced "
-        "by the arm of LinUCB-IND with the same alpha. This limits the regret of wrong clusters. Needs alpha above 0."
+        "Whether to use a safety screen: if the user's own rewards indicate that another arm may be clearly better, "
+        "the arm of LinUCB-IND with the same alpha replaces the arm with the highest score. This limits the regret of "
+        "wrong clusters. Needs alpha above 0."
     ),
 ]
 Ties = Annotated[

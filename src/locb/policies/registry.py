@@ -29,7 +29,10 @@ from locb.policies.sclub import SCLUB
 
 
 class CostClass(Enum):
-    """Approximate time per round with six features, in µs. Used only to order runs and to predict their duration."""
+    """Relative cost of a round with six features, without a unit.
+
+    Used only to order runs and to predict their duration.
+    """
 
     LIGHT = 1.0
     MODERATE = 2.0
@@ -63,7 +66,7 @@ class PolicySpec:
     can_be_final : bool
         Whether a cluster can become final, after which it loses no members and accepts only users who are added later.
     cost_class : CostClass
-        Approximate time per round.
+        Relative cost of a round.
     service_defaults : mapping
         Defaults of parameters in a service, where they differ from those of the policy.
     is_baseline : bool

@@ -23,7 +23,7 @@ class Key:
     Attributes
     ----------
     description : str
-        One or two sentences for ``locb serve --help`` and the reference documentation.
+        Sentences for ``locb serve --help`` and the reference documentation.
     section : str, default "Options"
         Heading under which ``locb serve --help`` lists the option.
     minimum, maximum : float or None, default None
@@ -196,7 +196,7 @@ class ServiceConfig:
     max_connections: int = _key(
         10_000,
         "Maximum number of connections. When a further connection arrives, the service closes those that have waited "
-        "longest for a request.",
+        "longest for their client: for a request, or for the client to read a response.",
         NETWORK,
         minimum=1,
     )

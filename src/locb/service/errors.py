@@ -130,7 +130,7 @@ def unknown_decision(decision_id: str) -> ProblemError:
 def unknown_user(user: str) -> ProblemError:
     """Return the problem of a request about a user who does not exist (404)."""
     cause = "no recommendation was requested for this user, or the user was erased"
-    detail = f"unknown user {user!r}: {cause}; request a recommendation for the user first"
+    detail = f"unknown user {user!r}: {cause}; check the id, which is case-sensitive"
     return ProblemError(404, "unknown-user", detail)
 
 
@@ -245,8 +245,9 @@ def too_many_exports(maximum: int) -> ProblemError:
 
 def queue_full(waiting: int, count: int, maximum: int) -> ProblemError:
     """Return the problem of ``count`` requests that the queue of the store cannot take (503)."""
-    waits = f"{waiting} requests are waiting, and {count} more would exceed the maximum of {maximum} (--max-queue)"
-    detail = f"the queue of the store is full: {waits}; nothing was queued; retry later"
+    waits = f"decisions and rewards in the queue: {waiting}"
+    excess = f"{count} more would exceed the maximum of {maximum} (--max-queue)"
+    detail = f"the queue of the store is full: {waits}; {excess}; nothing was queued; retry later"
     return ProblemError(503, "too-many-requests", detail, retry_after=RETRY_BUSY)
 
 

@@ -139,7 +139,7 @@ class Explanation(ResponseModel):
         bool,
         Meta(
             description="Whether a safety screen has replaced the arm with the highest score, because the user's own "
-            "rewards indicate that another arm is clearly better. False for a policy without a screen."
+            "rewards indicate that another arm may be clearly better. False for a policy without a screen."
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""The warning about rewards that are not of about 0 to 1, and what such rewards do to the clusters."""
+"""The warning about rewards that are not on a scale of about 0 to 1, and what such rewards do to the clusters."""
 
 import warnings
 from typing import Any

@@ -45,8 +45,8 @@ def check_refused(response: httpx.Response, size: int, waiting: int) -> None:
     problem = response.json()
     assert problem["type"] == "urn:locb:problem:too-many-requests"
     assert problem["detail"] == (
-        f"the queue of the store is full: {waiting} requests are waiting, and {size} more would exceed the maximum of "
-        f"{LIMIT} (--max-queue); nothing was queued; retry later"
+        f"the queue of the store is full: decisions and rewards in the queue: {waiting}; {size} more would exceed the "
+        f"maximum of {LIMIT} (--max-queue); nothing was queued; retry later"
     )
 
 

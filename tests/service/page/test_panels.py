@@ -199,7 +199,7 @@ def test_screened_decision_is_explained(browser: Browser, default_client: httpx.
 
     sentence = (
         "The safety screen replaced the arm with the highest score, because the user's own rewards indicate that "
-        "another arm is clearly better."
+        "another arm may be clearly better."
     )
     with open_page(browser, str(default_client.base_url)) as opened:
         page = opened.page

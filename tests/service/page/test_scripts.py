@@ -149,6 +149,36 @@ def test_groups_that_count_as_one_are_listed_once(evaluate: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "seed", "text"),
+    [
+        ("user", "ann", "own rewards (4 rewards, 100%)"),
+        ("cluster", "bob", "group of bob (12 users, 4 rewards, 100%)"),
+        ("neighbourhood", "bob", "group of bob (12 users, 4 rewards, 100%)"),
+        ("neighbourhood", None, "similar users (12 users, 4 rewards, 100%)"),
+        ("component", None, "group (12 users, 4 rewards, 100%)"),
+        ("custom", None, "custom (12 users, 4 rewards, 100%)"),
+    ],
+)
+def test_evidence_sources_are_named_as_groups(evaluate: Any, kind: str, seed: str | None, text: str) -> None:
+    source = {"kind": kind, "seed": seed, "weight": 1.0, "users": 1 if kind == "user" else 12, "observations": 4}
+    assert evaluate("/page/sentences.js", "return m.formatSources(given);", [source]) == text
+
+
+@pytest.mark.parametrize(("seconds", "pauses"), [(2, [4, 8, 8, 2, 4]), (10, [20, 20, 20, 10, 20])])
+def test_requests_are_less_frequent_while_they_fail(evaluate: Any, seconds: int, pauses: list[int]) -> None:
+    expression = """const pauses = [];
+        let fails;
+        const load = async () => { if (fails) throw new m.Problem(503, "unavailable", ""); };
+        const polling = new m.Polling(given, load, () => {}, (problem, pause) => pauses.push(pause));
+        for (fails of [true, true, true, false, true]) {
+          await polling.poll();
+          if (!fails) pauses.push(polling.pause);
+        }
+        return pauses;"""
+    assert evaluate("/page/api.js", expression, seconds) == pauses
+
+
 def test_features_have_the_same_colours_in_all_charts(evaluate: Any) -> None:
     def decision(**contributions: float) -> dict[str, Any]:
         explanation = {"contributions": contributions, "intercept": 0.0, "bonus": 0.1}

@@ -1,1 +1,1 @@
-"""Commands for data sets and logs: ``locb data``, ``locb evaluate`` and ``locb groups``."""
+"""Commands for data sets and logs: ``locb data``, ``locb evaluate``, ``locb groups`` and ``locb tune``."""

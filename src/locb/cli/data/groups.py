@@ -87,7 +87,7 @@ def groups(
         float | None,
         typer.Option(
             help="Assumed upper bound on the norm of a preference vector.",
-            show_default="1, or more if the estimates require it",
+            show_default="1, or 1.2 times the largest norm of a group centre if that norm is above 1",
             rich_help_panel=CERTIFICATES,
         ),
     ] = None,

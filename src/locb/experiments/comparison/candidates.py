@@ -183,7 +183,9 @@ def check_grid(grid: Mapping[str, Any] | None, candidates: Sequence[Candidate]) 
     for key, values in (grid or {}).items():
         if isinstance(values, Mapping):
             if key not in by_name:
-                raise ParameterError("grid", f": no policy {key!r} is compared; choose from {', '.join(by_name)}")
+                raise ParameterError(
+                    "grid", f": policy {key!r} is not in the comparison; choose from {', '.join(by_name)}"
+                )
             own[key] = {name: _check_values(name, several, [by_name[key]]) for name, several in values.items()}
         else:
             shared[key] = _check_values(key, values, candidates)
@@ -195,7 +197,7 @@ def _check_values(name: str, values: Any, candidates: Sequence[Candidate]) -> tu
         raise ParameterError("grid", f" must have a list of values for {name}, not {values!r}")
     values = [value.item() if hasattr(value, "item") else value for value in values]
     if not values:
-        raise ParameterError("grid", f" must have at least one value for {name}, not 0")
+        raise ParameterError("grid", f" must have at least one value for {name}, not an empty list")
     if any(value in values[:index] for index, value in enumerate(values)):
         raise ParameterError("grid", f" must have distinct values for {name}, not {', '.join(map(str, values))}")
     if name in SET_BY_RUN:

@@ -155,8 +155,8 @@ class MatrixPlan:
             "truth_gamma": self.truth_gammas.get(scenario.name, paper.GAMMA),
             "source": policy_source(self.custom[policy]) if policy in self.custom else None,
         }
-        microseconds = policy_spec(policy).cost_class.value
-        cost = rounds * (0.03 * n_arms * dim + microseconds * (dim / 6) ** 2)
+        round_cost = policy_spec(policy).cost_class.value
+        cost = rounds * (0.03 * n_arms * dim + round_cost * (dim / 6) ** 2)
         return Job(run_scenario, scenario.settings, scenario.seed(repeat), arguments, cost, data=scenario.name)
 
 

@@ -1,1 +1,1 @@
-"""Compiled kernels of the CLUB policy: state, graph, components and rounds."""
+"""Compiled kernels of the policies CLUB and RCLUMB: state, graph, components and rounds."""

@@ -182,7 +182,7 @@ def solve_neighbourhood(state: ELOCState, s: int, scratch: ELOCScratch) -> None:
 def update_centres(state: ELOCState, scratch: ELOCScratch) -> None:
     """Recompute the centres whose tr A has changed by more than RECENTRE_CHANGE, and one more centre in rotation.
 
-    The rotation is needed because the centres also depend on σ², Σ_0 and μ_0, which change in every round.
+    The rotation is needed because the centres also depend on σ², Σ_0 and μ_0, which change even if tr A does not.
     """
     d = scratch.workspace.shape[0]
     turn = state.int_params[T] % state.variance_levels.size

@@ -30,7 +30,7 @@ USERS, ROUNDS = 0, 1  # columns of ``contributors``
 CENTRE, PRECISION, LEAST_SQUARES, UNCERTAINTY = 0, 1, 2, 3  # rows of ``population``
 # Entries of ``reward_stats``: mean, variance and mean absolute deviation of all rewards; number of distinct values, at
 # most 3, and the first two; the scale; number of residuals, their limit (0: none), the share below it, the number of
-# clipped rewards; the location, which is subtracted from all rewards.
+# rewards learned with a limit; the location, which is subtracted from all rewards.
 R_MEAN, R_VARIANCE, R_DEVIATION, R_DISTINCT, R_FIRST, R_SECOND = 0, 1, 2, 3, 4, 5
 R_SCALE, R_RESIDUALS, R_LIMIT, R_INSIDE, R_CLIPPED, R_LOCATION = 6, 7, 8, 9, 10, 11
 

@@ -1,1 +1,1 @@
-"""Compiled kernels of the LinUCB policy: state and rounds."""
+"""Compiled kernels of the policies LinUCB and LinTS: state and rounds."""

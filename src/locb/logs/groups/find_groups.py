@@ -103,7 +103,7 @@ def find_groups(
 ) -> UserGroups:
     """Find groups of users with similar preferences in a log, with membership probabilities.
 
-    Rows are read once, in batches. If features are arms or text, these columns are read a second time, beforehand, to
+    Rows are read once, in batches. If features are arms or text, an additional first pass reads these columns to
     collect their values.
 
     Parameters
@@ -126,8 +126,8 @@ def find_groups(
         "off-club": factor of the radii.
     sigma, delta, norm_bound : float, optional
         Certificates: scale of the noise (by default, half of the range of the rewards), maximum probability that any
-        certificate is too small, and assumed upper bound on the norm of a preference vector (by default 1, or more if
-        the estimates require it).
+        certificate is too small, and assumed upper bound on the norm of a preference vector (by default 1; if the
+        largest norm of a fitted group centre is above 1: 1.2 times this norm, rounded up to one decimal).
     replicates : int, default 20
         Bootstrap samples for the stability of the groups. With 0, the stability is not computed.
     batch_rows : int, default 500,000

@@ -104,7 +104,7 @@ def read_dsjson(files: list[Path], options: DsjsonOptions) -> Log:
             continue
         probability = event.p[0] if event.p else event.probability
         if probability is not None and not MIN_PROPENSITY <= probability <= 1.0:
-            found.skip("the probability is not above 0 and at most 1", f"{where}: {probability:g}")
+            found.skip(f"the probability is not from {MIN_PROPENSITY:g} to 1", f"{where}: {probability:g}")
             continue
         if not searched:
             path, searched = _find_user(event.c), True

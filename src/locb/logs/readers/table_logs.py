@@ -253,7 +253,7 @@ class _TableLog:
             return np.full(self.frame.height, check_float("propensity", given, MIN_PROPENSITY, 1.0))
         values, wrong = parse_numbers(self.frame[given], self.options.decimal)
         wrong |= (values < MIN_PROPENSITY) | (values > 1.0)
-        self._skip(wrong, f"the propensity ({given}) is not above 0 and at most 1", given)
+        self._skip(wrong, f"the propensity ({given}) is not from {MIN_PROPENSITY:g} to 1", given)
         return values
 
     def _described(self, arm_ids: Sequence[str], features: Floats | None) -> Floats:

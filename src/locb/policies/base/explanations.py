@@ -21,7 +21,7 @@ class Estimate(NamedTuple):
     radius : float
         Confidence radius of θ̂. For ELOC and MixedEffects: expected error of θ̂ (root mean square) under the model.
     served : int
-        Number of rounds in which the user was served.
+        Number of rewards that the policy has learned from the user.
     deviation : (d,) floats or None
         Standard deviation of each entry of θ̂, for rewards in [0, 1] or in ``reward_range``; None if it is not known.
         For ELOC and MixedEffects: that of the posterior.

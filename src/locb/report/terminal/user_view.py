@@ -26,9 +26,18 @@ if TYPE_CHECKING:
 
 MAX_FEATURES = 8  # weights in the table of the estimate
 SCREENED = (
-    "the safety screen replaced the arm with the highest score: the user's own rewards indicate that another arm is "
-    "clearly better"
+    "the safety screen replaced the arm with the highest score: the user's own rewards indicate that another arm may "
+    "be clearly better"
 )
+SOURCE_LABELS = {
+    "user": "the user's own rewards",
+    "cluster": "the group",
+    "component": "the group",
+    "neighbourhood": "the group",
+    "everyone": "everyone",
+    "population": "the population prior",
+    "other": "other groups",
+}
 MIN_SOURCE_WEIGHT = 0.005  # evidence sources with this weight or less are not listed
 
 
@@ -179,9 +188,10 @@ def _format_outcome(decision: Mapping[str, Any]) -> str:
 
 def _format_source(source: Mapping[str, Any]) -> str:
     kind, seed = source["kind"], source["seed"]
-    labels = {"user": "the user's own rewards", "everyone": "everyone", "population": "the population prior"}
-    labels["other"] = "other groups"
-    label = labels.get(kind, f"the {kind}")
+    if kind == "neighbourhood" and seed is None:  # CAB, RCLUMB: not a group of the policy
+        label = "similar users"
+    else:
+        label = SOURCE_LABELS.get(kind, f"the {kind}")
     label += f" of {seed}" if seed is not None and kind != "user" else ""
     counts = ", ".join(
         format_count(source[name], singular, plural)

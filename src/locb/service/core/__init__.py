@@ -1,1 +1,1 @@
-"""Service without HTTP: commands, the engine that handles them, durable storage, recovery and erasure."""
+"""Service without HTTP: engine, encoding of decisions, group commit, learning, recovery, erasure and audit."""

@@ -107,8 +107,8 @@ class Status(ResponseModel):
     reward_scale_problem: Annotated[
         str | None,
         Meta(
-            description="Which rewards, among those learned since the service started, are not of about 0 to 1, "
-            "although the store has no reward_range; null if there are none."
+            description="Which rewards, among those learned since the service started, are not on a scale of "
+            "about 0 to 1, although the store has no reward_range; null if there are none."
         ),
     ]
     store: StoreStatus

@@ -39,7 +39,10 @@ _ACTIVATE = text("UPDATE locb_decisions SET active_at = :active_at WHERE seq = :
 
 
 class StoreError(Exception):
-    """The store cannot be read or written now; a later attempt may succeed."""
+    """The store cannot be read or written.
+
+    After a FencedError or a DamagedLogError, a later attempt fails, too.
+    """
 
 
 class OutcomeUnknownError(StoreError):

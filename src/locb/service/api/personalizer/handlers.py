@@ -45,7 +45,10 @@ async def rank(app: AppContext, body: RankRequest) -> RankResponse:
 
 
 def _parse_steps(body: RankRequest, dim: int, user_path: str) -> Generator[None, None, tuple[ParsedRequest, bool]]:
-    """Convert a rank request, and return whether it is deferred."""
+    """Convert a rank request to a recommend request in steps.
+
+    Return the parsed request, and whether it is deferred.
+    """
     hashed: list[Arm] = []
     count = 0
     try:

@@ -2,7 +2,7 @@
 
 const TOKEN_KEY = "locb-token";
 export const TIMEOUT_SECONDS = 15;
-const MAX_PAUSE_SECONDS = 8; // between attempts that fail
+const MAX_PAUSE_SECONDS = 8; // while requests fail; for longer normal pauses, twice the normal pause
 
 /* Failed request. status: HTTP status, 0 if there was no response. type: last part of the problem type, or "timeout",
    "unreachable" or "not-json" if the page detected the failure. */
@@ -57,10 +57,11 @@ export function path(strings, ...ids) {
   return String.raw({ raw: strings }, ...ids.map(encodeURIComponent));
 }
 
-/* Repeated requests while the page is visible. The pauses become longer while requests fail. */
+/* Repeated requests while the page is visible. Each failed request doubles the pause, up to MAX_PAUSE_SECONDS or twice
+   the normal pause, whichever is longer. */
 export class Polling {
-  /* seconds: pause between requests. load() sends a request and returns a promise of the data. After each request,
-     Polling calls onData(data) or onProblem(problem, seconds until the next attempt). */
+  /* seconds: normal pause between requests. load() sends a request and returns a promise of the data. After each
+     request, Polling calls onData(data) or onProblem(problem, seconds until the next attempt). */
   constructor(seconds, load, onData, onProblem) {
     Object.assign(this, { seconds, load, onData, onProblem, timer: null, pause: seconds, active: false, attempt: 0 });
     document.addEventListener("visibilitychange", () => this.active && !document.hidden && this.poll());
@@ -89,7 +90,7 @@ export class Polling {
     } catch (problem) {
       if (attempt !== this.attempt) return;
       if (problem.status === undefined) console.error(problem);
-      this.pause = Math.min(MAX_PAUSE_SECONDS, Math.max(2, 2 * this.pause));
+      this.pause = Math.min(2 * this.pause, Math.max(2 * this.seconds, MAX_PAUSE_SECONDS));
       this.onProblem(problem, this.pause);
     }
     if (this.active && !document.hidden) this.timer = setTimeout(() => this.poll(), 1000 * this.pause);

@@ -41,9 +41,11 @@ export function formatHistory(history) {
    less are omitted. */
 export function formatSources(sources) {
   const names = { user: "own rewards", everyone: "everyone", population: "population prior", cluster: "group",
-    other: "other groups" };
+    component: "group", neighbourhood: "group", other: "other groups" };
   return sources.filter(({ weight }) => weight > 0.005).sort((a, b) => b.weight - a.weight).map((source) => {
-    const name = names[source.kind] ?? source.kind;
+    // A neighbourhood without a seed (CAB, RCLUMB) is not a group of the policy.
+    const isGroup = source.kind !== "neighbourhood" || source.seed !== null;
+    const name = isGroup ? names[source.kind] ?? source.kind : "similar users";
     const seed = source.seed === null || source.kind === "user" ? "" : ` of ${source.seed}`;
     const users = source.users > 1 ? `${formatCount(source.users)} users, ` : "";
     const rewards = source.observations === null ? "" : `${plural(source.observations, "reward")}, `;
@@ -54,7 +56,7 @@ export function formatSources(sources) {
 const SURE = 0.9; // as in dashboard/state_view.py
 const MIN_LIKELY = 0.5; // a group with a lower probability is not shown as the group of the user
 export const SCREENED = "The safety screen replaced the arm with the highest score, because the user's own rewards "
-  + "indicate that another arm is clearly better.";
+  + "indicate that another arm may be clearly better.";
 
 export const NO_SCORES = "The policy does not report scores.";
 export const NO_EXPLANATIONS = "The policy does not explain its decisions.";
