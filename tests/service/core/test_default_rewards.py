@@ -191,13 +191,13 @@ def test_waiting_decisions_are_loaded_in_bounded_memory(store: Any, open_log: Ca
     log = open_log(store)
     many = [Arm(f"{number:0256}", [0.6, 0.8]) for number in range(400)]
     parsed = parse_request(RecommendRequest("ann", many), 2)
-    engine = Engine(MODEL.build(), UserIndex(MODEL.initial_users), 0, cache_size=0)
+    engine = ServiceEngine(MODEL.build(), UserIndex(MODEL.initial_users), 0, cache_size=0)
     batch = engine.prepare([RecommendCommand(parsed, float(now)) for now in range(50)])
     log.commit(batch.records)
     pending = DefaultRewards(DEFAULT_REWARD, WAIT, Clock())
     tracemalloc.start()
     try:
-        pending.load(log, 0.0, MODEL.dim)
+        pending.load(unrewarded_decisions(log, MODEL.dim), 0.0)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from locb.service.core.commands import RecommendCommand, RewardCommand
 
+from locb.recommender.commands import RecommendCommand, RewardCommand
 from locb.service.config import ServiceConfig
 from locb.service.core import erasure
 from locb.service.core.audit import repeat_decisions
