@@ -50,6 +50,7 @@ lint: $(VENV)/dev  ## run ruff, mypy and import-linter; check for retired words 
 
 bench: $(VENV)/bench ## run the benchmarks and update the tables of docs/explanation/performance.md
 	@$(CACHED) $(BIN)/python benchmarks/import_time.py
+	@$(BIN)/python benchmarks/first_use.py
 	@$(CACHED) $(BIN)/python benchmarks/play.py
 	@$(CACHED) $(BIN)/python benchmarks/calls.py
 	@$(CACHED) $(BIN)/python benchmarks/other_libraries.py docs/explanation/performance.md

@@ -4,13 +4,13 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from commandline import call
 from locb.service.api.routes import ROUTES
+from locb.service.config import DEFAULT_POLICY
 
 ROOT = Path(__file__).parent.parent
 UNIT = (ROOT / "deploy" / "locb.service").read_text(encoding="utf-8")
@@ -82,9 +82,10 @@ def test_container_uses_existing_files() -> None:
     assert path == "/v1/live", "a restart does not help while the store is unavailable"
 
 
-def test_warm_up_of_the_container_runs() -> None:
-    (code,) = re.findall(r'^RUN python -c "(.*)"$', CONTAINER, re.MULTILINE)
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+def test_warm_up_of_the_container_runs(tmp_path: Path) -> None:
+    (arguments,) = re.findall(r"^RUN locb (warmup .*)$", CONTAINER, re.MULTILINE)
+    assert arguments.split()[-1] == DEFAULT_POLICY
+    assert call(*arguments.split(), cwd=tmp_path).returncode == 0
 
 
 def test_prometheus_configuration_uses_an_existing_route() -> None:

@@ -1,10 +1,9 @@
-"""Clusters: scores against true clusters, and the diameter bound."""
+"""Clusters: scores against true clusters."""
 
 import numpy as np
 import pytest
 
 import locb
-from locb.evaluation.clusters import diameter
 
 
 def test_each_true_cluster_is_scored_by_the_best_found_cluster() -> None:
@@ -51,13 +50,3 @@ def test_cluster_supports_len_and_in() -> None:
     assert len(cluster) == 2
     assert 4 in cluster
     assert 2 not in cluster
-
-
-def test_diameter_is_the_maximum_over_all_pairs() -> None:
-    rng = np.random.default_rng(1)
-    theta, radius = rng.standard_normal((12, 3)), rng.random(12)
-    pairs = [
-        np.linalg.norm(theta[i] - theta[j]) + radius[i] + radius[j] for i in range(12) for j in range(12) if i != j
-    ]
-    assert diameter(theta, radius) == pytest.approx(max(pairs))
-    assert diameter(theta[:1], radius[:1]) == 0.0

@@ -21,6 +21,7 @@ from locb.cli.reproduce import reproduce
 from locb.cli.serve import serve
 from locb.cli.store import store_app
 from locb.cli.verify import verify
+from locb.cli.warmup import warmup
 from locb.cli.watch import watch
 
 app = typer.Typer(
@@ -43,6 +44,7 @@ app.command(cls=PolicyCommand)(reporting_errors(serve))
 app.add_typer(store_app, name="store")
 app.command()(reporting_errors(tune))
 app.command()(reporting_errors(verify))
+app.command()(reporting_errors(warmup))
 app.command()(reporting_errors(watch))
 
 

@@ -17,6 +17,7 @@ With ``NUMBA_DISABLE_JIT=1`` each decorator returns the function unchanged.
 ``compile_unchecked`` and ``compile_callback`` compile a function for one signature immediately.
 """
 
+import gc
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -24,6 +25,7 @@ from numba import njit
 from numba.core import event
 
 from locb.common.compile_notice import CompileNotice
+from locb.common.deferred_code import DeferredCompiler, WholeCompiler, ignore_literals
 from locb.common.kernel_cache import KernelCache
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -33,8 +35,9 @@ _COMMON: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 # Without the Numba runtime (NRT) there is no reference counting: functions use the arrays of the caller and cannot
 # allocate arrays. In a round of 1 µs, counting the references to twenty arrays took a quarter of the time.
 _NO_ALLOC: dict[str, Any] = {**_COMMON, "_nrt": False}
-_NO_ALLOC_INTERNAL: dict[str, Any] = {**_NO_ALLOC, "no_cpython_wrapper": True}
-_ALLOC_INTERNAL: dict[str, Any] = {**_COMMON, "no_cpython_wrapper": True}
+_INTERNAL: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": DeferredCompiler}
+_NO_ALLOC_INTERNAL: dict[str, Any] = {**_NO_ALLOC, **_INTERNAL}
+_ALLOC_INTERNAL: dict[str, Any] = {**_COMMON, **_INTERNAL}
 
 
 event.register("numba:compile", CompileNotice())  # type: ignore[no-untyped-call]
@@ -50,7 +53,7 @@ def entry_point(function: F) -> F:
 
 def alloc(function: F) -> F:
     """Compile a function that allocates arrays and that only compiled code calls."""
-    return cast(F, njit(**_ALLOC_INTERNAL)(function))
+    return cast(F, ignore_literals(njit(**_ALLOC_INTERNAL)(function)))
 
 
 def no_alloc(function: F) -> F:
@@ -59,7 +62,7 @@ def no_alloc(function: F) -> F:
     The function has no wrapper for calls from Python, which saves a third of the compilation time. Tests call such
     functions through ``tests/compiled_calls.py``.
     """
-    return cast(F, njit(**_NO_ALLOC_INTERNAL)(function))
+    return cast(F, ignore_literals(njit(**_NO_ALLOC_INTERNAL)(function)))
 
 
 def inline_entry_point(function: F) -> F:
@@ -69,7 +72,7 @@ def inline_entry_point(function: F) -> F:
 
 def inline(function: F) -> F:
     """Compile like ``no_alloc``, and inline the function into every caller: for code that runs often per round."""
-    return cast(F, njit(**_NO_ALLOC_INTERNAL, forceinline=True)(function))
+    return cast(F, ignore_literals(njit(**_NO_ALLOC_INTERNAL, forceinline=True)(function)))
 
 
 def inline_fastmath(function: F) -> F:
@@ -78,7 +81,8 @@ def inline_fastmath(function: F) -> F:
     NaN and infinity are handled as usual. The result may differ from that in program order by rounding, and in the sign
     of zero.
     """
-    return cast(F, njit(**_NO_ALLOC_INTERNAL, forceinline=True, fastmath={"reassoc", "contract", "nsz"})(function))
+    fastmath = {"reassoc", "contract", "nsz"}
+    return cast(F, ignore_literals(njit(**_NO_ALLOC_INTERNAL, forceinline=True, fastmath=fastmath)(function)))
 
 
 def compile_unchecked(function: F, signature: Any) -> F:
@@ -101,9 +105,15 @@ _callbacks: list[Any] = []  # so that the code of callbacks is never freed
 
 
 def _compile(function: Callable[..., object], signature: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    dispatcher = njit(**options)(function)
+    dispatcher = njit(**options, pipeline_class=WholeCompiler)(function)
     dispatcher._cache = KernelCache(function)
-    return dispatcher.get_compile_result(signature), dispatcher
+    is_enabled = gc.isenabled()
+    gc.disable()  # the compiler creates many objects that live until its end; collections take a tenth of the time
+    try:
+        return dispatcher.get_compile_result(signature), dispatcher
+    finally:
+        if is_enabled:
+            gc.enable()
 
 
 def plain(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from locb.common.arrays import Floats
+from locb.common.arrays import Floats, Ints
 
 MAX_CONTEXT = 1e6  # largest absolute feature value; above it, a rank-one update loses its significant digits
 MAX_REWARD = 1e100  # largest absolute reward; above it, a square may overflow
@@ -135,3 +136,32 @@ def check_array(
         )
     # Kernels are compiled for contiguous, writable arrays. An array with another layout would trigger a compilation.
     return array if array.flags.carray else np.array(array, order="C")
+
+
+def check_choices(users: Any, contexts: Any, n_users: int, dim: int) -> tuple[Ints, NDArray[Any]]:
+    """Return n users as an array (n,), and their contexts as an array (n, k, d), or (k, d) if they are shared.
+
+    The values of ``contexts`` are not checked.
+
+    Raises
+    ------
+    ValueError
+        If a user is not an integer from 0 to ``n_users`` − 1, if there is no arm, or if the shapes do not match.
+    """
+    users = np.asarray(users)
+    try:
+        contexts = np.asarray(contexts)
+    except (TypeError, ValueError) as error:  # rows of different lengths
+        raise ParameterError("contexts", f" must be an array of numbers: {error}") from None
+    if users.ndim != 1 or (users.size and users.dtype.kind not in "iu"):
+        raise ParameterError(
+            "users", f" must be an array of one integer per choice, not {users.dtype} of shape {users.shape}"
+        )
+    for index in (int(users.argmin()), int(users.argmax())) if users.size else ():
+        check_int(f"users[{index}]", users[index], 0, n_users - 1)
+    shapes = [("arms", dim), (users.size, "arms", dim)]
+    fits = contexts.ndim in (2, 3) and contexts.shape[-2] > 0 and contexts.shape[-1] == dim
+    if not fits or (contexts.ndim == 3 and len(contexts) != users.size):
+        wanted = " or ".join(f"({', '.join(map(str, shape))})" for shape in shapes)
+        raise ParameterError("contexts", f" must have shape {wanted} with at least one arm, not {contexts.shape}")
+    return users.astype(np.int64, copy=False), contexts

@@ -1,4 +1,4 @@
-"""Clusters of users: result types, scores against the true clusters, diameters, and maximum cliques."""
+"""Clusters of users: result types, scores against the true clusters, and maximum cliques."""
 
 from __future__ import annotations
 
@@ -159,30 +159,6 @@ def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
         best = np.column_stack([f1s[row, fit], common[row, fit] / sizes[fit], common[row, fit] / true_sizes])
     f1, precision, recall = best.mean(axis=0)
     return ClusterScore(float(f1), float(precision), float(recall))
-
-
-def diameter(theta: Floats, radius: Floats) -> float:
-    """Return the largest ‖θ̂_i − θ̂_j‖ + B_i + B_j over all pairs of users i and j; 0 for fewer than two users.
-
-    The rows of ``theta`` (n, d) are the estimates θ̂_i, and ``radius`` (n,) has their confidence radii B_i. If every
-    true θ_i is within B_i of θ̂_i, the distance between any two users is at most the result.
-    """
-    largest = 0.0
-    for i in range(len(theta) - 1):
-        gaps = np.linalg.norm(theta[i + 1 :] - theta[i], axis=1) + radius[i + 1 :] + radius[i]
-        largest = max(largest, float(gaps.max()))
-    return largest
-
-
-def diameter_bound(theta: Floats, radius: Floats) -> float:
-    """Return an upper bound on ``diameter`` in time O(n): the sum of the two largest ‖θ̂_i − mean‖ + B_i.
-
-    ``mean`` is the mean of all θ̂_i. The symbols are those of ``diameter``.
-    """
-    if len(theta) < 2:
-        return 0.0
-    reach = np.linalg.norm(theta - theta.mean(axis=0), axis=1) + radius
-    return float(np.partition(reach, -2)[-2:].sum())
 
 
 def maximum_clique(theta: Floats, gamma: float) -> Ints:

@@ -44,6 +44,7 @@ HEADER = 7
 # are NaN; no call, because the handle does not exist or does not have the shape of the arguments.
 FAILED, NO_HANDLE = -1, -2
 LEARNED = 0
+_NO_REWARDS = np.empty((1, 0))
 _WORD = ir.IntType(64)
 # Functions of Numba without type hints, or with type hints that do not match their use.
 _intrinsic: Any = intrinsic
@@ -232,7 +233,7 @@ class Handle:
         Another handle of the same state, with which scratch is shared.
     """
 
-    __slots__ = ("_function", "_kernel", "_table", "address", "recommend", "scratch", "state", "update")
+    __slots__ = ("_function", "_kernel", "_released", "_table", "address", "recommend", "scratch", "state", "update")
 
     def __init__(
         self, kernel: ModuleType, state: Any, n_arms: int, dim: int, max_reward: float, other: "Handle | None"
@@ -252,7 +253,9 @@ class Handle:
         function = _compile_rounds(kernel.run_rounds, _type_of((state, self.scratch)))
         self._table[[FUNCTION, N_ARMS, DIM]] = function, n_arms, dim
         self._table.view(np.float64)[MAX_REWARD] = max_reward
-        self._function = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 7)(function)
+        kinds = [ctypes.c_int64] * 8
+        self._function = ctypes.PYFUNCTYPE(*kinds)(function)
+        self._released = ctypes.CFUNCTYPE(*kinds)(function)  # releases the GIL during a call
         self.address = self._table.ctypes.data
         self.recommend, self.update = _compile_calls()
         self.forget()
@@ -278,6 +281,18 @@ class Handle:
         self.forget()
         addresses = (array.ctypes.data for array in (users, contexts, rewards, chosen))
         self._function(self.address, steps, len(users), *addresses)
+
+    def choose(self, users: Ints, contexts: Floats, chosen: Ints) -> None:
+        """Choose the arms of T rounds without learning. All arrays are C-contiguous.
+
+        The GIL is released, so threads can choose at the same time, each with a handle that has its own scratch. The
+        state must not change in the meantime.
+        """
+        if self.address == 0:
+            self._kernel.run_rounds(self.state, self.scratch, CHOOSE, users, contexts, _NO_REWARDS, chosen)
+            return
+        self.forget()
+        self._released(self.address, CHOOSE, len(users), users.ctypes.data, contexts.ctypes.data, 0, chosen.ctypes.data)
 
 
 def _no_call(*_arguments: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
-from locb.evaluation.clusters import diameter, diameter_bound
+from locb.kernels.common.diameters import diameter, diameter_bound
 from locb.logs.groups.assignment import NO_GROUP, Assignment, Estimates
 from locb.logs.groups.gamma_choice import GammaScore
 from locb.logs.groups.user_groups import IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH, UserGroups
@@ -16,7 +16,7 @@ from locb.logs.groups.user_sums import UserSums
 from locb.logs.log import SkippedRows
 
 CORE_SHARE = 0.5  # share of the members of a group in its core: those with the smallest radii
-MAX_PAIRS = 1000  # maximum number of members of whom all pairs are compared for a certificate
+MAX_PAIRS = 20_000  # maximum number of members for an exact certificate, which takes at most about a second
 
 
 def make_user_groups(

@@ -12,7 +12,8 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.validation import check_float
-from locb.evaluation.clusters import diameter, diameter_bound, sorted_members
+from locb.evaluation.clusters import sorted_members
+from locb.kernels.common.diameters import diameter, diameter_bound
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.kernels.confidence_radii import ELLIPSOID, radius_width
 from locb.policies.base.reward_scale import RewardScale

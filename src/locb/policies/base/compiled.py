@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
 from locb.common.rounds import Rounds
-from locb.common.validation import MAX_REWARD, check_array, check_float
+from locb.common.validation import MAX_REWARD, check_array, check_choices, check_float
 from locb.evaluation.clusters import Membership
 from locb.kernels.common import arm_scoring, thompson_sampling
+from locb.kernels.common.batch_choice import choose_arms, thread_count
 from locb.kernels.common.handles import CHOOSE, FAILED, LEARN, LEARNED, NO_HANDLE, Handle, NoHandle
 from locb.policies.base.explanations import EvidenceSource, Explanation
 from locb.policies.base.persistence import PersistentPolicy
@@ -123,6 +124,19 @@ class CompiledPolicy(PersistentPolicy):
             handle.run(CHOOSE, np.array([user]), contexts[None], _NO_REWARDS, chosen)
             arm = int(chosen[0])
         return self._check_arm(arm, user, contexts)
+
+    def recommend_many(self, users: Any, contexts: Any) -> Ints:
+        """Return the arm to show each of n users; see :meth:`locb.Policy.recommend_many`."""
+        users, contexts = check_choices(users, contexts, self._n_users, self._dim)
+        n_arms = contexts.shape[-2]
+        handles = [self._handle_for(n_arms)]
+        if not self.has_random_choices and handles[0].address != 0:
+            arguments = self._kernel, self._readonly_state, n_arms, self._dim, MAX_REWARDS[self._parameters["dtype"]]
+            handles += [Handle(*arguments, None) for _ in range(1, thread_count(len(users)))]
+        chosen = choose_arms(handles, users, contexts)
+        for index in np.flatnonzero(chosen < 0)[:1]:
+            self._check_arm(-1, int(users[index]), contexts if contexts.ndim == 2 else contexts[index])
+        return chosen
 
     def _plain_user(self, user: Any) -> int:
         """Return the same as ``check_user(user)``, faster for a valid int."""

@@ -12,7 +12,7 @@ import numpy as np
 from locb.common.arrays import Ints
 from locb.common.presentation import presenter
 from locb.common.rounds import Rounds
-from locb.common.validation import ParameterError, check_int
+from locb.common.validation import ParameterError, check_array, check_choices, check_int
 from locb.evaluation.clusters import Cluster, Membership
 from locb.evaluation.policy_view import PolicyView
 from locb.evaluation.results import sample_users
@@ -189,6 +189,31 @@ class Policy(ABC):
         int
             Index of the chosen arm, a row of ``contexts``.
         """
+
+    def recommend_many(self, users: Any, contexts: Any) -> Ints:
+        """Return the arm to show each of n users: the same as ``recommend`` for each of them, in this order.
+
+        Compiled policies use one loop. Unless choices are random, they divide the users among up to four threads.
+        Ctrl-C interrupts the call. Do not change the policy in another thread during the call.
+
+        Parameters
+        ----------
+        users : (n,) array of int
+            The users, from 0 to ``n_users`` − 1. A user can occur several times.
+        contexts : (n, k, d) array_like or (k, d) array_like
+            The d = ``dim`` features of each of the k arms of each user, or of the same k arms for all users.
+
+        Returns
+        -------
+        (n,) array of int
+            Index of the chosen arm of each user.
+        """
+        users, contexts = check_choices(users, contexts, self._n_users, self._dim)
+        contexts = check_array("contexts", contexts, (None,) * contexts.ndim)
+        offered = [contexts] * len(users) if contexts.ndim == 2 else contexts
+        arms = [self.recommend(user, arms) for user, arms in zip(users.tolist(), offered, strict=True)]
+        last = contexts.shape[-2] - 1
+        return np.array([check_int("the arm from recommend", arm, 0, last) for arm in arms], np.int64)
 
     @abstractmethod
     def update(self, user: int, context: Any, reward: float) -> None:

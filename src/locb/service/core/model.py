@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import secrets
 import tempfile
 from collections.abc import Callable
@@ -11,19 +10,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, cast
 
-import numpy as np
-
-from locb.evaluation.clusters import Cluster
 from locb.policies import POLICIES, load
-from locb.policies.base.capabilities import (
-    SupportsCertificates,
-    SupportsCorrection,
-    SupportsEstimates,
-    SupportsSimilarUsers,
-    UnavailableError,
-    explainer,
-)
 from locb.policies.base.policy import ServablePolicy
+from locb.policies.base.warm_up import call_methods
 from locb.recommender.policy_model import Model
 from locb.service.config import DEFAULT_POLICY, ServiceConfig, format_parameter, format_value
 from locb.service.store import schema as tables
@@ -31,7 +20,6 @@ from locb.service.store.integrity import DamagedLogError
 from locb.service.store.log import EventLog
 from locb.service.store.schema import FORMAT
 
-_log = logging.getLogger("locb.service")
 NOT_REPLAYABLE = "random choices cannot be replayed from the log"
 
 
@@ -144,34 +132,4 @@ def check_unchanged(config: ServiceConfig, model: StoreModel, created: str) -> N
 
 def warm_up(model: StoreModel) -> None:
     """Compile all kernels that requests need, on a temporary policy, so that the first requests are fast."""
-    policy = model.build()
-    policy.prepare()
-    context = np.zeros(model.dim)
-    context[0] = 1.0
-    explainer(policy)([0], [np.array([context, context])])
-    policy.update(0, context, 1.0)
-    policy.add_users(1)
-    if isinstance(policy, SupportsCorrection):
-        _try("correct", policy.correct, 0, context, 1.0, 0.0)
-    if isinstance(policy, SupportsEstimates):
-        _try("estimate", policy.estimate, 1)
-    if isinstance(policy, SupportsSimilarUsers):
-        _try("similar_users", policy.similar_users, 1)
-    if isinstance(policy, SupportsCertificates):
-        for cluster in policy.clusters()[:1]:
-            _try("certifier", _certify, policy, cluster)
-
-
-def _certify(policy: SupportsCertificates, cluster: Cluster) -> None:
-    for exact in (True, False):
-        policy.certifier(cluster)(exact)
-
-
-def _try(name: str, method: Callable[..., Any], *arguments: Any) -> None:
-    """Call a method of a policy during warm-up. An error is only logged, because later calls may succeed."""
-    try:
-        method(*arguments)
-    except UnavailableError:
-        pass
-    except Exception:
-        _log.exception("warm-up: the method %s() of the policy failed; the service starts nevertheless", name)
+    call_methods(model.build())

@@ -1,0 +1,77 @@
+"""Functions that are compiled as a part of their callers."""
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import config, types
+from numba.core.caching import NullCache
+
+from locb.common import jit
+
+pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="kernels are not compiled")
+
+
+@jit.no_alloc
+def scaled(values: Any, index: int, factor: int) -> float:
+    return float(values[index]) * factor
+
+
+@jit.inline
+def total(values: Any) -> float:
+    result = 0.0
+    for i in range(values.size):
+        result += scaled(values, i, 2) + scaled(values, 0, 1)
+    return result
+
+
+@jit.inline_fastmath
+def norm(values: Any) -> float:
+    result = 0.0
+    for i in range(values.size):
+        result += values[i] * values[i]
+    return result
+
+
+@jit.alloc
+def doubled(values: Any) -> Any:
+    result = np.empty(values.size)
+    for i in range(values.size):
+        result[i] = scaled(values, i, 2)
+    return result
+
+
+def both(values: Any) -> float:
+    return total(values) + norm(values) + scaled(values, 1, 3)
+
+
+def copied(values: Any) -> float:
+    return total(doubled(values)) + scaled(values, 1, 3)
+
+
+VALUES = types.Array(types.float64, 1, "C")
+
+
+@pytest.fixture(autouse=True)
+def without_disk_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "KernelCache", lambda _function: NullCache())
+
+
+def test_result_is_that_of_the_plain_functions() -> None:
+    values = np.array([1.0, 2.0, 4.0])
+    compiled = jit.compile_unchecked(both, types.float64(VALUES))
+    assert compiled(values) == 14.0 + 3.0 + 21.0 + 6.0
+    assert gc.isenabled()
+
+
+def test_caller_with_reference_counts() -> None:
+    assert jit.entry_point(copied)(np.array([1.0, 2.0, 4.0])) == 28.0 + 6.0 + 6.0
+
+
+def test_one_version_for_all_constants_without_machine_code() -> None:
+    jit.compile_unchecked(both, types.float64(VALUES))
+    results: Any = scaled.overloads.values()  # type: ignore[attr-defined]  # of Numba
+    (result,) = results
+    assert result.signature.args == (VALUES, types.int64, types.int64)
+    assert result.library.get_pointer_to_function(result.fndesc.llvm_func_name) == 0
