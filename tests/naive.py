@@ -562,10 +562,13 @@ class ELOC(Policy):
     """
 
     def __init__(self, n, d, seeds, beta, memory, ties, generator, screen="noise", robust=True, theory=(0.5, 1.0, 0.1)):
-        self.retention = 1.0 if memory is None else 1 - 1 / memory
+        memories = [None, 300, 100] if memory == "auto" else [memory]
+        self.retention = np.array([1.0 if rounds is None else 1 - 1 / rounds for rounds in memories])
+        self.scores, self.in_use = np.zeros(len(memories)), 0  # sums of all memories are kept; one is used
         self.d, self.seeds, self.beta, self.K = d, list(seeds), beta, len(seeds)
         self.ties, self.generator, self.screen, self.robust, self.theory = ties, [generator], screen, robust, theory
-        self.n, self.G, self.b, self.m = 0, np.zeros((0, d, d)), np.zeros((0, d)), np.zeros(0, dtype=int)
+        self.n, self.m = 0, np.zeros(0, dtype=int)
+        self.all_G, self.all_b = np.zeros((0, len(memories), d, d)), np.zeros((0, len(memories), d))
         self.q = np.zeros((0, self.K + 1))  # every user has weight 1 in the component "everyone"
         self.W, self.h = np.zeros((0, d, d)), np.zeros((0, d))  # terms of the least squares for μ_0
         self.gap = np.zeros(0)  # log evidence of the population minus that of everyone
@@ -579,6 +582,14 @@ class ELOC(Policy):
         self.set_scale()
         self.mu, self.C, self.v = self.solve_centres()
         self.solved_trace = np.zeros(self.K + 1)
+
+    @property
+    def G(self):
+        return self.all_G[:, self.in_use]
+
+    @property
+    def b(self):
+        return self.all_b[:, self.in_use]
 
     def set_scale(self):
         """Estimate the variance of rewards, and set the noise and the population to their initial values."""
@@ -672,7 +683,7 @@ class ELOC(Policy):
         V = np.einsum("s,sab->ab", np.where(weight > 1e-4, weight, 0.0), covariances)
         V += (weight * (means - theta).T) @ (means - theta)
         V += np.einsum("s,sab->ab", np.where(weight > 0.02, weight, 0.0), uncertain)
-        return theta, V, responsibilities, means, covariances, evidence
+        return theta, V, responsibilities, means, covariances, evidence, weight
 
     def evaluate(self, i, X):
         theta, V, *_ = self.posterior(i)
@@ -698,7 +709,7 @@ class ELOC(Policy):
         return arm if upper[arm] >= upper.max() - 2 * bonus[arm] - 1e-9 else super().choose(upper)
 
     def update(self, i, x, r):
-        theta, V, responsibilities, means, covariances, evidence = self.posterior(i)
+        theta, V, responsibilities, means, covariances, evidence, weight = self.posterior(i)
         self.t += 1
         self.m[i] += 1
         self.rewards.append(r)
@@ -708,14 +719,15 @@ class ELOC(Policy):
         spread = math.sqrt(1 + x @ V @ x / noise)
         if not is_open:
             r = self.limit_outliers(r, r - theta @ x, spread)
+            self.score_memories(i, x, r, weight, n_served, 2 * (noise + x @ V @ x))
             predictions = np.array([means[-2] @ x, means[-1] @ x, responsibilities @ means @ x])
             self.L = (1 - 1 / min(60 * n_served, 2 + 0.2 * self.t)) * self.L - (r - predictions) ** 2 / (2 * noise)
             self.gap[i] = evidence[-1] - evidence[-2]
             self.pi += (responsibilities - self.pi) / (n_served + 5)
             self.pi = np.maximum(self.pi, [0.02 / self.K * (s >= 0) for s in self.seeds] + [0.02, 0.02])
             self.pi /= self.pi.sum()
-        self.G[i] = self.retention * self.G[i] + np.outer(x, x)
-        self.b[i] = self.retention * self.b[i] + r * x
+        self.all_G[i] = self.retention[:, None, None] * self.all_G[i] + np.outer(x, x)
+        self.all_b[i] = self.retention[:, None] * self.all_b[i] + r * x
         self.store_weights(i, responsibilities)
         if self.m[i] <= 32 or self.m[i] % (4 if self.m[i] <= 128 else 16) == 0:
             self.learn_population(i, means[-1], covariances[-1], n_served)
@@ -732,6 +744,7 @@ class ELOC(Policy):
             self.noise = max(noise + 2 / (self.t + 22) * (target - noise), 1e-6 * self.scale)
             if len(set(self.rewards)) < 3:
                 self.noise = max(self.noise, 0.6 * np.var(self.rewards))
+            moved = self.select_memory()
         trace = self.q.T @ np.trace(self.G, axis1=1, axis2=2)
         due = np.abs(trace - self.solved_trace) > 0.0123 * trace
         due[self.t % (self.K + 1)] = True
@@ -745,11 +758,39 @@ class ELOC(Policy):
         elif self.m[i] >= 16 and self.m[i] & (self.m[i] - 1) == 0 and responsibilities[-1] > 0.5:
             self.reseed(i)
 
+    def score_memories(self, i, x, r, weight, n_served, double_variance):
+        """Update the score of each memory with its prediction from the population and from the user's pool."""
+        if len(self.scores) == 1:
+            return
+        share = weight[-1] if weight[-1] > 0.02 else 0.0
+        share = 1.0 if weight[-1] >= 0.98 else share
+        pool_weights = np.where(weight[:-1] > 0.02, weight[:-1], 0.0)
+        pool_weights /= max(pool_weights.sum(), 0.02)
+        prior = np.linalg.inv(self.Sigma)
+        for c in range(len(self.scores)):
+            G, b = self.all_G[:, c], self.all_b[:, c]
+            alone = np.linalg.solve(G[i] / self.noise + prior, b[i] / self.noise + prior @ self.mu0)
+            A = np.einsum("s,is,iab->ab", pool_weights, self.q, G) + self.noise * prior
+            centre = np.linalg.solve(
+                A, np.einsum("s,is,ia->a", pool_weights, self.q, b) + self.noise * prior @ self.mu0
+            )
+            v = self.within()[0] + 0.5 * self.noise * self.d / np.trace(A)
+            pooled = np.linalg.solve(G[i] / self.noise + np.eye(self.d) / v, b[i] / self.noise + centre / v)
+            error = r - (share * alone + (1 - share) * pooled) @ x
+            retention = 1 - 1 / min(120 * n_served, 2 + 0.4 * self.t)
+            self.scores[c] = retention * self.scores[c] - error**2 / double_variance
+
+    def select_memory(self):
+        """Use the memory with the highest score; a shorter memory needs a lead. Return whether the memory changed."""
+        before = self.in_use
+        self.in_use = int(np.argmax(self.scores - 8 * (self.retention < self.retention[before])))
+        return self.in_use != before
+
     def subtract_location(self, location):
         """Change the sums as if ``location`` had been subtracted from all rewards."""
         self.location, total = location, self.G.sum(axis=0)
         u = np.linalg.solve(total + 1e-9 * np.trace(total) * np.eye(self.d), self.x_sum)
-        self.b -= location * self.G @ u
+        self.all_b -= location * self.all_G @ u
         self.h -= location * self.W @ u
         self.set_scale()
 
@@ -845,7 +886,7 @@ class ELOC(Policy):
         self.solve_population(n_served)
 
     def add_users(self, count):
-        for name in ("G", "b", "m", "q", "W", "h", "gap"):
+        for name in ("all_G", "all_b", "m", "q", "W", "h", "gap"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((count, *old.shape[1:]), old.dtype)]))
         self.q[self.n :, self.K] = 1.0

@@ -2,6 +2,7 @@
 
 import math
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import locb
 import naive
+from locb.kernels.eloc.state import RETENTION, SCORE
 from locb.policies.base.compiled import new_generator
 
 JIT_OFF = os.environ.get("NUMBA_DISABLE_JIT") == "1"
@@ -290,7 +292,7 @@ def test_eloc(seed: int) -> None:
     parameters = {
         "seeds": rng.permutation(n)[: int(rng.integers(1, min(n, 24) + 1))].tolist(),
         "beta": float(rng.uniform(0, 2)),
-        "memory": float(rng.uniform(5, 50)) if seed % 3 == 2 else None,
+        "memory": "auto" if seed % 6 == 5 else float(rng.uniform(5, 50)) if seed % 3 == 2 else None,
         "ties": ("first", "random")[seed // 2 % 2],
         "screen": screen,
         "robust": screen != "theory" and seed % 5 != 0,
@@ -333,6 +335,46 @@ def test_eloc_merges_the_same_neighbourhoods_as_the_oracle(seed: int) -> None:
     policy = compare(lambda: locb.ELOC(n_users=12, dim=4, **parameters), oracle, rounds, None, corrections)
     assert policy._state.seeds.tolist() == oracle.seeds
     assert oracle.seeds.count(-1) >= 2
+
+
+def test_eloc_starts_to_forget_in_the_same_round_as_the_oracle() -> None:
+    env = locb.Synthetic(n_users=3, n_clusters=2, raw_dim=2, n_arms=4, noise=0.02, drift=30.0, seed=1)
+    parameters = {"seeds": [0, 1], "beta": 0.8, "memory": "auto", "ties": "first"}
+    oracle = naive.ELOC(3, 3, **parameters, generator=1)
+    policy = compare(lambda: locb.ELOC(n_users=3, dim=3, **parameters), oracle, env.rounds(90 if JIT_OFF else 360))
+    assert policy._state.memories[0, SCORE] == pytest.approx(oracle.scores[oracle.in_use])
+    assert policy.memory_in_use == (None if JIT_OFF else pytest.approx(100.0))
+
+
+def test_eloc_changes_between_all_memories_like_the_oracle(tmp_path: Path) -> None:
+    """Set scores so that the memory changes; users are added and the policy is saved between two changes."""
+    env = locb.Synthetic(n_users=6, n_clusters=2, raw_dim=2, n_arms=4, noise=0.1, seed=3)
+    rounds = env.rounds(240, seed=3)
+    rounds.users[:80] %= 4
+    parameters = {"seeds": [0, 2, 3], "beta": 0.8, "memory": "auto", "ties": "first"}
+    policy, oracle = locb.ELOC(n_users=4, dim=3, **parameters), naive.ELOC(4, 3, **parameters, generator=1)
+    memories = [None, 300.0, 100.0]
+    for t, user in enumerate(rounds.users.tolist()):
+        if t % 40 == 0 and t > 0:
+            best = (1, 2, 0, 2, 1)[t // 40 - 1]
+            oracle.scores[:] = -50.0
+            oracle.scores[best] = 0.0
+            retention = oracle.retention[:, None] == policy._state.memories[:, RETENTION]
+            policy._state.memories[:, SCORE] = oracle.scores[retention.argmax(axis=0)]
+        if t == 80:
+            policy.add_users(2)
+            oracle.add_users(2)
+            policy.save(tmp_path / "policy")
+            policy = locb.load(tmp_path / "policy")
+        x = rounds.contexts[t]
+        estimate, bonus = oracle.evaluate(user, x)
+        arm = oracle.choose(estimate + bonus)
+        assert policy.recommend(user, x) == arm, f"round {t}"
+        for learner in (policy, oracle):
+            learner.update(user, x[arm], float(rounds.rewards[t, arm]))
+        if t % 40 == 0 and t > 0:
+            assert policy.memory_in_use == (memories[best] and pytest.approx(memories[best]))
+    assert cluster_set(policy) == oracle.groups()
 
 
 @pytest.mark.parametrize(("n", "n_seeds", "rounds"), [(3, 2, 2_400), (210, 205, 150)])

@@ -15,7 +15,9 @@ from locb.kernels.eloc.state import (
     LEAST_SQUARES,
     MAX_NEIGHBOURHOODS,
     R_CLIPPED,
+    RETENTION,
 )
+from locb.policies.base.checkpoints import Checkpoint
 from locb.policies.base.user_batch import membership_probabilities
 from locb.policies.state.eloc_state import MAX_DUPLICATE_DIFFERENCE, rebuild_derived
 from policies.helpers import make, state_of
@@ -209,6 +211,50 @@ def test_certificates_are_unavailable_with_memory() -> None:
         policy.certificate([0, 1])
     with pytest.raises(ValueError, match="memory must be above 1, not"):
         locb.ELOC(n_users=4, dim=2, memory=0.5)
+    with pytest.raises(ValueError, match="memory must be a number above 1, 'auto' or None, not 'off'"):
+        locb.ELOC(n_users=4, dim=2, memory="off")
+
+
+def test_automatic_memory_forgets_only_if_preferences_change() -> None:
+    regret = {}
+    for drift in (0.0, 0.8):
+        env = locb.Synthetic(drift=drift, noise=0.1, seed=2)
+        for memory in (None, "auto"):
+            policy = locb.ELOC(n_users=env.n_users, dim=env.dim, memory=memory)
+            regret[drift, memory] = locb.simulate(policy, env, rounds=15_000, seed=2).regret[-1]
+        assert (policy.memory_in_use is not None) == (drift > 0.0)
+    assert regret[0.0, "auto"] == regret[0.0, None]
+    assert regret[0.8, "auto"] < 0.8 * regret[0.8, None]
+
+
+def test_sums_of_all_memories_stay_exact(tmp_path: Path) -> None:
+    env = locb.Synthetic(drift=0.8, noise=0.1, seed=2)
+    policy = locb.ELOC(n_users=env.n_users, dim=env.dim, memory="auto", dtype="float32")
+    policy.play(env.rounds(15_000, seed=2))
+    sums, terms = exact_sums(policy)
+    assert policy._state.pooled_sums == pytest.approx(sums, rel=1e-5, abs=1e-5)
+    assert policy._state.population[LEAST_SQUARES] == pytest.approx(terms, rel=1e-5, abs=1e-5)
+    policy.save(tmp_path / "policy")
+    loaded = locb.load(tmp_path / "policy")
+    assert state_of(loaded) == state_of(policy)
+    assert loaded.memory_in_use == policy.memory_in_use
+
+
+def test_files_without_memories_can_be_loaded(tmp_path: Path) -> None:
+    """Files of an earlier version have no array ``memories``, and one more entry in ``float_params``."""
+    policy = make("eloc", memory=50.0)
+    old = Checkpoint(policy._header(), policy._arrays() | {"float_params": np.zeros(6)})
+    del old._arrays["memories"]
+    old.save(tmp_path / "old")
+    assert state_of(locb.load(tmp_path / "old")) == state_of(policy)
+
+
+def test_files_with_other_memories_are_rejected(tmp_path: Path) -> None:
+    policy = make("eloc", memory="auto")
+    policy._state.memories[1, RETENTION] = 0.5
+    policy.save(tmp_path / "policy")
+    with pytest.raises(ValueError, match="array 'memories' is invalid or inconsistent"):
+        locb.load(tmp_path / "policy")
 
 
 def test_certificates_use_the_rounds_of_each_user_alone() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import compress
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,7 @@ from locb.kernels.eloc.state import (
     NOISE,
     R_CLIPPED,
     R_LOCATION,
-    SCREEN_NOISE,
-    SCREEN_OFF,
     SCREEN_SLACK,
-    SCREEN_THEORY,
     TIES,
     T,
 )
@@ -42,7 +39,6 @@ from locb.policies.parameters import (
     Dtype,
     NSeeds,
     NUsers,
-    Parameter,
     RewardRange,
     Seed,
     Seeds,
@@ -50,6 +46,15 @@ from locb.policies.parameters import (
     Ties,
     validate_parameters,
 )
+from locb.policies.state.eloc_memory import (
+    check_certificates_available,
+    check_corrections_available,
+    has_same_memories,
+    initial_memories,
+    memory_in_use,
+    upgrade_arrays,
+)
+from locb.policies.state.eloc_parameters import SCREENS, Beta, Delta, Memory, NormBound, Robust, Screen
 from locb.policies.state.eloc_state import (
     USER_ROWS,
     consistency,
@@ -69,37 +74,6 @@ NO_NUMBERS, NO_GROUPS, NO_WIDTHS = np.empty((0, 0)), np.empty((0, 0), bool), np.
 FURTHER_SOURCES = [("everyone", None), ("population", None), ("other", None)]
 MIN_SHARE = 0.05  # neighbourhoods with less weight are one source of the kind "other" in explanations
 ROUNDING = 1e-9  # smaller weights are omitted in explanations
-SCREENS = {"noise": SCREEN_NOISE, "theory": SCREEN_THEORY, "off": SCREEN_OFF}
-Beta = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0.0)]
-Memory = Annotated[
-    float | None,
-    Parameter(
-        "For preferences that change: each round of a user multiplies the weight of the user's earlier observations by "
-        "1 − 1/memory. None means that all observations keep their full weight.",
-        above=1.0,
-    ),
-]
-Robust = Annotated[
-    bool,
-    Parameter(
-        "Whether to limit outliers. Rewards with at most two distinct values, such as clicks, are learned unchanged."
-    ),
-]
-Screen = Annotated[
-    str,
-    Parameter(
-        "Safety screen: replaces the arm with the highest score if the user's own rewards indicate that another arm "
-        'may be clearly better. "noise": bounds from estimated noise; "theory": with a regret guarantee; "off": none.',
-        choices=tuple(SCREENS),
-    ),
-]
-NormBound = Annotated[float, Parameter('For screen="theory": assumed upper bound on the norm of θ.', above=0.0)]
-Delta = Annotated[
-    float,
-    Parameter(
-        'For certificates and screen="theory": maximum probability that the guarantee fails.', above=0.0, below=1.0
-    ),
-]
 
 
 class ELOC(CorrectionMixin, ScoringRowPolicy):
@@ -122,7 +96,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     user_batch_size: ClassVar[int] = 64
 
     _kernel: ClassVar[Any] = kernel
-    _row_array: ClassVar[str] = "sums"
+    _row_array: ClassVar[str] = "centre_terms"
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
     _not_saved: ClassVar[tuple[str, ...]] = ("contributors", "components", "n_users")
     _settings: ClassVar[dict[str, slice]] = {"int_params": slice(TIES, None), "float_params": slice(None)}
@@ -154,9 +128,9 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         rng = np.random.default_rng(seed)
         chosen = choose_seeds(n_users, n_seeds, seeds, rng)
         self._parameters |= {"n_seeds": None, "seeds": chosen.tolist()}
-        float_params = pack_float_params(beta, memory, sigma, norm_bound, delta, robust)
-        settings = np.array([0, 0, 0, TIE_RULES[ties], SCREENS[screen]])
-        self._state = initial_state(n_users, dim, dtype, chosen, float_params, settings, new_generator(rng))
+        float_params = pack_float_params(beta, sigma, norm_bound, delta, robust)
+        settings, memories = np.array([0, 0, 0, TIE_RULES[ties], SCREENS[screen]]), initial_memories(memory)
+        self._state = initial_state(n_users, dim, dtype, chosen, memories, float_params, settings, new_generator(rng))
 
     @property
     def rounds_played(self) -> int:
@@ -167,6 +141,11 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     def noise(self) -> float:
         """Estimated standard deviation of rewards around their means."""
         return self._reward_scale.unmap_difference(float(np.sqrt(self._state.learned_scalars[NOISE])))
+
+    @property
+    def memory_in_use(self) -> float | None:
+        """Memory in rounds per user, None without forgetting. With ``memory="auto"``, it changes while learning."""
+        return memory_in_use(self._state)
 
     @property
     def gate(self) -> dict[str, float]:
@@ -221,11 +200,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
                 "certificates are only available for unchanged rewards, but the effect of outliers was limited: create "
                 "the policy with robust=False"
             )
-        if self._parameters["memory"] is not None:
-            raise UnavailableError(
-                "certificates are only available for preferences that do not change: memory must be None, "
-                f"not {self._parameters['memory']}"
-            )
+        check_certificates_available(self._parameters["memory"])
         return super().certified_estimates(cluster, sigma=sigma, delta=delta)
 
     def estimate(self, user: int) -> Estimate:
@@ -245,7 +220,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
 
     def user_batch(self, users: Ints) -> UserBatch:
         """Return copies of the posterior means and memberships of several users, and the weights of the clusters."""
-        rows, n_seeds = np.empty((len(users), self._state.sums.shape[1])), len(self._state.seeds)
+        rows, n_seeds = np.empty((len(users), self._state.centres.shape[1])), len(self._state.seeds)
         weights, inside = np.empty((len(users), n_seeds + 2)), np.empty((len(users), n_seeds + 1), bool)
         self._compute(users, rows=rows, weights=weights, inside=inside)
         unmap, groups = self._reward_scale.unmap_difference, OverlappingGroups.from_matrix(inside)
@@ -263,7 +238,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
 
     def _posteriors(self, users: Ints) -> Floats:
         """Return the posterior mean θ̄ and the packed posterior covariance V̄ of u users: (u, d + p)."""
-        self._compute(users, rows=(rows := np.empty((len(users), self._state.sums.shape[1]))))
+        self._compute(users, rows=(rows := np.empty((len(users), self._state.centres.shape[1]))))
         return rows
 
     def _compute(
@@ -290,7 +265,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
 
     def _scoring_rows(self, users: Ints) -> ScoringRows:
         state, n_seeds = self._readonly_state, len(self._readonly_state.seeds)
-        rows, weights = np.empty((len(users), state.sums.shape[1])), np.empty((len(users), n_seeds + 2))
+        rows, weights = np.empty((len(users), state.centres.shape[1])), np.empty((len(users), n_seeds + 2))
         inside = np.empty((len(users), n_seeds + 1), bool)
         own, widths = NO_NUMBERS, NO_WIDTHS
         if self._parameters["screen"] != "off":
@@ -318,7 +293,9 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return np.asarray(np.sqrt(rows[:, self._dim :] @ packed_identity(self._dim)))
 
     def _own_estimates(self, users: Ints) -> Callable[[], Floats]:
-        return partial(own_estimates, self._state.sums[users].astype(np.float64), self._dim)
+        return partial(
+            own_estimates, self._state.sums[users, : self._state.centres.shape[1]].astype(np.float64), self._dim
+        )
 
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
         """Replace the reward ``learned`` of an earlier observation of ``context`` by ``reward``.
@@ -329,15 +306,14 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         prior weights of the components and the population keep their values and change only in later rounds. Raises
         ``UnavailableError`` if ``memory`` is set, because the current weight of the observation is not known.
         """
-        if self._parameters["memory"] is not None:
-            raise UnavailableError(
-                f"rewards cannot be corrected with memory={self._parameters['memory']}, because the current weight of "
-                "the observation is not known: memory must be None"
-            )
+        check_corrections_available(self._parameters["memory"])
         super().correct(user, context, learned, reward)
 
     def _shift_sums(self, user: int, change: Floats) -> None:
         shift_sums(self._state, user, change)
+
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        super()._restore(upgrade_arrays(arrays, self._readonly_state))
 
     def _rebuild_derived(self) -> None:
         self._state.n_users[0] = self._n_users
@@ -347,4 +323,5 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return index_limits(len(self._state.seeds), self._n_users)
 
     def _consistency(self, state: Any) -> dict[str, bool]:
-        return super()._consistency(state) | consistency(state)
+        memories = {"memories": has_same_memories(state, self._readonly_state)}
+        return super()._consistency(state) | consistency(state) | memories

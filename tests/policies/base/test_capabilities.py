@@ -51,6 +51,8 @@ def test_what_depends_on_parameters_is_unavailable() -> None:
         fading.certificate([0, 1])
     with pytest.raises(UnavailableError, match=r"rewards cannot be corrected with memory=50\.0"):
         fading.correct(0, np.ones(3), 1.0, 0.0)
+    with pytest.raises(UnavailableError, match="memory must be None, not 'auto'"):
+        make("eloc", memory="auto").certificate([0, 1])
     assert issubclass(UnavailableError, ValueError)
 
 

@@ -83,8 +83,9 @@ def test_unserved_users_cannot_be_corrected() -> None:
 
 
 def test_correction_is_unavailable_with_memory() -> None:
-    policy = make("eloc", memory=20.0)
-    before = state_of(policy)
-    with pytest.raises(ValueError, match=r"rewards cannot be corrected with memory=20\.0, .* memory must be None"):
-        policy.correct(0, np.ones(DIM), 1.0, 0.0)
-    assert state_of(policy) == before
+    for memory in (20.0, "auto"):
+        policy = make("eloc", memory=memory)
+        before = state_of(policy)
+        with pytest.raises(ValueError, match=rf"cannot be corrected with memory={memory!r}, .* memory must be None"):
+            policy.correct(0, np.ones(DIM), 1.0, 0.0)
+        assert state_of(policy) == before

@@ -171,6 +171,7 @@ BAD_PARAMETERS: list[tuple[str, dict[str, Any], str]] = [
     ("eloc", {"screen": "on"}, "screen must be one of .*noise"),
     ("eloc", {"screen": "theory"}, "robust must be False with screen='theory'"),
     ("eloc", {"screen": "theory", "robust": False, "memory": 9.0}, "memory must be None with screen='theory'"),
+    ("eloc", {"screen": "theory", "robust": False, "memory": "auto"}, "memory must be None with screen='theory'"),
     ("eloc", {"beta": -1}, "beta must be at least 0, not -1"),
     ("eloc", {"n_seeds": N + 1}, f"n_seeds must be at most n_users = {N}, not {N + 1}"),
     ("eloc", {"seeds": [1, 1]}, r"seeds must be different users, but \[1\] appear more than once"),

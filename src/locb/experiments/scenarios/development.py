@@ -126,6 +126,38 @@ DEVELOPMENT_KINDS = [
         {"categories": (6, 4), "n_users": 60, "n_clusters": 4},
     ),
     Kind("dev-low-rates", "Click rates of 1% to 5%.", REWARDS, {"mean_range": (0.01, 0.05)}),
+    Kind(
+        "dev-drift-clusters-fast",
+        "Each cluster drifts as a whole, 0.4 radians per 10,000 rounds.",
+        DRIFT,
+        {"drift": 0.4},
+    ),
+    Kind(
+        "dev-drift-users-fast",
+        "Each user drifts independently, 0.4 radians per 10,000 rounds.",
+        DRIFT,
+        {"drift": 0.4, "drifters": "users"},
+    ),
+    Kind(
+        "dev-drift-gaussian",
+        "Each cluster drifts as a whole, 0.2 radians per 10,000 rounds; Gaussian noise with standard deviation 0.1.",
+        DRIFT,
+        {"drift": 0.2, "noise": 0.1},
+    ),
+    Kind(
+        "dev-drift-no-structure",
+        "Each user is in a cluster of its own and drifts independently, 0.2 radians per 10,000 rounds.",
+        DRIFT,
+        {"drift": 0.2, "n_clusters": 100},
+        groups=False,
+    ),
+    Kind(
+        "dev-drift-one-cluster",
+        "All users are in one cluster, which drifts by 0.2 radians per 10,000 rounds.",
+        DRIFT,
+        {"drift": 0.2, "n_clusters": 1},
+        groups=False,
+    ),
 ]
 
 DEVELOPMENT_COPIES = [

@@ -106,6 +106,13 @@ def solve_centre(
 
 
 @inline
+def recompute_all_centres(state: ELOCState) -> None:
+    """Mark all centres that exist, so that the next ``update_centres`` recomputes them."""
+    for c in range(1, state.components[0]):
+        state.trace_change[state.components[c]] = np.inf
+
+
+@inline
 def within_variance(state: ELOCState, s: int, d: int) -> float:
     """Return the variance per direction of users around the centre of component s, a fraction of tr Σ_0 / d."""
     variance: float = WITHIN_VARIANCE * packed_trace(state.population, CENTRE, d) / d

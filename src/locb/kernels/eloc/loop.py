@@ -10,6 +10,7 @@ from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.common.arm_scoring import expand_contexts, pick_arm, score_arms, screen_arm
 from locb.kernels.common.handles import CHOOSE, LEARN, REUSE
 from locb.kernels.eloc.evidence import is_full_round, is_population_round, own_estimate
+from locb.kernels.eloc.memory import score_memories, select_memory
 from locb.kernels.eloc.neighbourhoods import adapt_seeds, refresh_sums, update_centres, update_sums
 from locb.kernels.eloc.population import (
     recompute_covariance,
@@ -150,6 +151,8 @@ def learn_round(state: ELOCState, i: int, x: Floats, reward: float, scratch: ELO
     if not is_open:
         if state.float_params[ROBUST] > 0.0:
             reward = robust_reward(state, reward - predicted, spread, reward)
+        if state.memories.shape[0] > 1:
+            score_memories(state, i, x, reward, spread, scratch)
         update_gate(learned_scalars, int_params[T], int_params[N_SERVED_USERS], x, reward, scratch.means)
         update_gap(state, i, scratch.log_evidence)
         update_prior_weights(
@@ -167,6 +170,8 @@ def learn_round(state: ELOCState, i: int, x: Floats, reward: float, scratch: ELO
             set_scale(state, scratch)
     else:
         update_noise(state, reward - predicted, spread)
+        if state.memories.shape[0] > 1:
+            select_memory(state, scratch.rows.shape[1])
     update_centres(state, scratch)
     adapt_seeds(state, i, scratch)
     refresh_in_turn(state)
@@ -176,7 +181,7 @@ def learn_round(state: ELOCState, i: int, x: Floats, reward: float, scratch: ELO
 def learn_population(state: ELOCState, i: int, x: Floats, scratch: ELOCScratch) -> None:
     """Update the population from user i, whose sums already contain the context x."""
     noise, population, rows = state.learned_scalars[NOISE], state.population, scratch.rows
-    if state.float_params[RETENTION] < 1.0:
+    if state.memories[0, RETENTION] < 1.0:
         recompute_covariance(state.sums, i, noise, population, rows, scratch.square, scratch.workspace)
     else:
         update_covariance(rows, x, noise, scratch.square)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
-from locb.kernels.common.linear_algebra import add_observation, packed_trace, solve, squared_distance
+from locb.kernels.common.linear_algebra import packed_trace, solve, squared_distance
 from locb.kernels.eloc.evidence import neighbourhood_in_slot, solve_centre, within_variance
 from locb.kernels.eloc.state import (
     EQUAL_WEIGHT_TOLERANCE,
@@ -41,6 +41,18 @@ def add_scaled_row(rows: Floats, i: int, others: Floats, j: int, factor: float) 
     """Add a multiple of row j of ``others`` to row i of ``rows``."""
     for q in range(rows.shape[1]):
         rows[i, q] += factor * others[j, q]
+
+
+@inline
+def add_observation(sums: Floats, i: int, first: int, x: Floats, reward: float) -> None:
+    """Add one observation to the block of row i of ``sums`` that starts at column ``first``."""
+    d = x.size
+    q = first + d
+    for a in range(d):
+        sums[i, first + a] += reward * x[a]
+        for b in range(a, d):
+            sums[i, q] += x[a] * x[b]
+            q += 1
 
 
 @no_alloc
@@ -157,9 +169,11 @@ def update_sums(state: ELOCState, i: int, x: Floats, reward: float, responsibili
         responsibilities,
         state.seed_of[i],
     )
-    for q in range(sums.shape[1]):
-        sums[i, q] *= state.float_params[RETENTION]
-    add_observation(sums, i, x, reward)
+    for c in range(state.memories.shape[0]):
+        first = c * state.centres.shape[1]
+        for q in range(first, first + state.centres.shape[1]):
+            sums[i, q] *= state.memories[c, RETENTION]
+        add_observation(sums, i, first, x, reward)
     add_to_pooled_sums(state, i, 1, state.served[i], d)
     add_scaled_row(state.pooled_sums, everyone, sums, i, 1.0)
     state.trace_change[everyone] += packed_trace(sums, i, d)

@@ -48,7 +48,7 @@ from locb.kernels.eloc.state import (
 @alloc
 def allocate_scratch(state: ELOCState, n_arms: int, dim: int) -> ELOCScratch:
     """Return new work arrays for rounds with ``n_arms`` arms."""
-    columns = state.sums.shape[1]
+    columns = state.centres.shape[1]
     n_components = state.prior_weights.size
     max_factors = n_components + MAX_NEIGHBOURHOODS
     return ELOCScratch(

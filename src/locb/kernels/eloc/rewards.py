@@ -16,6 +16,7 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.linear_algebra import packed_trace, solve
+from locb.kernels.eloc.evidence import recompute_all_centres
 from locb.kernels.eloc.population import derive_population
 from locb.kernels.eloc.state import (
     BIAS_WEIGHT,
@@ -136,23 +137,28 @@ def set_location(state: ELOCState, scratch: ELOCScratch) -> None:
     solve(rows, SYSTEM, rows, SOLUTION, scratch.workspace)
     for i in range(state.n_users[0]):
         if state.served[i] > 0:
-            subtract_location(state.sums, i, stats[R_LOCATION], rows, d)
-            subtract_location(state.centre_terms, i, stats[R_LOCATION], rows, d)
+            for c in range(state.memories.shape[0]):
+                subtract_location(state.sums, i, c * rows.shape[1], stats[R_LOCATION], rows, d)
+            subtract_location(state.centre_terms, i, 0, stats[R_LOCATION], rows, d)
     for s in range(everyone + 1):
-        subtract_location(state.pooled_sums, s, stats[R_LOCATION], rows, d)
-        state.trace_change[s] = np.inf
-    subtract_location(state.population, LEAST_SQUARES, stats[R_LOCATION], rows, d)
+        for c in range(state.memories.shape[0]):
+            subtract_location(state.pooled_sums, s, c * rows.shape[1], stats[R_LOCATION], rows, d)
+    recompute_all_centres(state)
+    subtract_location(state.population, LEAST_SQUARES, 0, stats[R_LOCATION], rows, d)
 
 
 @inline
-def subtract_location(sums: Floats, i: int, location: float, rows: Floats, d: int) -> None:
-    """Subtract location · M u from v in row i (v, M) of ``sums``; u is in row SOLUTION of ``rows``."""
-    q = d
+def subtract_location(sums: Floats, i: int, first: int, location: float, rows: Floats, d: int) -> None:
+    """Subtract location · M u from v, where row i of ``sums`` has (v, M) from column ``first`` on.
+
+    u is in row SOLUTION of ``rows``.
+    """
+    q = first + d
     for a in range(d):
         for b in range(a, d):
-            sums[i, a] -= location * sums[i, q] * rows[SOLUTION, b]
+            sums[i, first + a] -= location * sums[i, q] * rows[SOLUTION, b]
             if b > a:
-                sums[i, b] -= location * sums[i, q] * rows[SOLUTION, a]
+                sums[i, first + b] -= location * sums[i, q] * rows[SOLUTION, a]
             q += 1
 
 

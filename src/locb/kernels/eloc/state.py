@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from locb.common.arrays import Floats, Ints, Words
 
 T, N_SERVED_USERS, REFRESH_COUNTER, TIES, SCREEN = 0, 1, 2, 3, 4  # entries of ``int_params``
-BETA, RETENTION, SIGMA, NORM_BOUND, DELTA, ROBUST = 0, 1, 2, 3, 4, 5  # entries of ``float_params``
+BETA, SIGMA, NORM_BOUND, DELTA, ROBUST = 0, 1, 2, 3, 4  # entries of ``float_params``
+RETENTION, SCORE = 0, 1  # columns of ``memories``
 SCREEN_OFF, SCREEN_NOISE, SCREEN_THEORY = 0, 1, 2  # values of int_params[SCREEN]
 EVERYONE, POPULATION, MIXTURE, NOISE, LOG_DET, GAP = 0, 1, 2, 3, 4, 5  # entries of ``learned_scalars``; gate: first 3
 USERS, ROUNDS = 0, 1  # columns of ``contributors``
@@ -61,6 +62,12 @@ MIN_VARIANCE = 1e-6  # lower bound of the population's variance in any direction
 # If the log evidence of "population", summed over all users, exceeds that of "everyone" by more than this, the excess
 # is subtracted from the log weight of "everyone".
 MAX_GAP = 5.0
+# ``memory="auto"``.
+AUTO_MEMORIES = (300.0, 100.0)  # candidates in addition to no forgetting, in rounds of a user
+MEMORY_LEAD = 8.0  # lead of the score that a shorter memory needs over the memory in use; a longer one needs none
+SCORE_ROUNDS = 120.0  # past errors in the scores of memories decay over this many rounds per served user
+SCORE_SHARE = 0.4  # past errors decay over at most this share of all rounds
+MIN_MEMORY_WEIGHT = 0.02  # components with at most this weight do not contribute to the predictions that are scored
 # Safety screen.
 SCREEN_SLACK = 2.0  # κ: how far the upper bound of an arm may be below the highest one, in confidence widths of the arm
 SCREEN_DEVIATIONS = 2.0  # factor of the width of the screen "noise", in estimated standard deviations of the noise
@@ -105,7 +112,7 @@ REFRESH_ROUNDS = 16_384  # refresh cycle: all sums are recomputed in max(this, 6
 class ELOCState(NamedTuple):
     """The arrays of ELOC's state. Terms and symbols are defined in this module and in ``locb.kernels``."""
 
-    sums: Floats  # (N, d + p) b = Σ r x and G = Σ x xᵀ of each user
+    sums: Floats  # (N, B (d + p)) b = Σ r x and G = Σ x xᵀ of each user, for each of B memories
     centre_terms: Floats  # (N, d + p) terms of each user in the least squares for μ_0: right-hand side and matrix
     user_neighbourhoods: NDArray[np.int32]  # (N, MAX_NEIGHBOURHOODS) ids of the user's neighbourhoods; −1 for none
     weights: Floats  # (N, MAX_NEIGHBOURHOODS) q: the user's weight in each neighbourhood of user_neighbourhoods
@@ -114,7 +121,7 @@ class ELOCState(NamedTuple):
     seed_of: Ints  # (N,) index of each user among the seed users; −1 for a user who is not a seed user
     seeds: Ints  # (K,) the seed users; −1 for an inactive seed: its neighbourhood does not exist
     neighbourhood_ids: Ints  # (K,) id of neighbourhood s: initially s, plus K when seed s moves or becomes inactive
-    pooled_sums: Floats  # (K + 1, d + p) c and A of each neighbourhood; in the last row those of everyone, with q = 1
+    pooled_sums: Floats  # (K + 1, B (d + p)) c and A of each neighbourhood; last row: those of everyone, with q = 1
     centres: Floats  # (K + 1, d + p) μ, and μ μᵀ with off-diagonal terms doubled; the last row is everyone
     centre_posteriors: Floats  # (K + 1, d + p) μ, and its covariance C = σ² (A + σ² Σ⁻¹)⁻¹
     trace_change: Floats  # (K + 1,) change of tr A since the centre was last computed
@@ -125,9 +132,11 @@ class ELOCState(NamedTuple):
     context_sum: Floats  # (d,) sum of the contexts of the rounds in which the scale was estimated
     reward_stats: Floats  # (12,) statistics of rewards; the entries are listed above
     residual_stats: Floats  # (N_LIMITS, 3) per limit: share of residuals below; mean and mean square if clipped
+    # (B, 2) factor of the user's sums per round, 1 without forgetting, and score. The first memory is in use. B is 1
+    # without ``memory="auto"``.
+    memories: Floats
     int_params: Ints  # t, number of users with at least one round, rounds in this refresh cycle, tie rule, screen
-    # β; factor of the user's sums per round, 1 without ``memory``; σ, S, δ of the screen; 1 if robust, else 0.
-    float_params: Floats
+    float_params: Floats  # β; σ, S, δ of the screen; 1 if robust, else 0
     generator: Words  # (1,) random generator for ties
     contributors: Ints  # (K, 2) not saved: users with a weight in each neighbourhood, and the rounds of these users
     components: Ints  # (K + 3,) not saved: number of components that exist, and their indices; −1 after them

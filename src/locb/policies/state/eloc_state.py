@@ -24,7 +24,6 @@ from locb.kernels.eloc.state import (
     R_INSIDE,
     R_SCALE,
     REFRESH_COUNTER,
-    RETENTION,
     ROBUST,
     SIGMA,
     ELOCState,
@@ -44,28 +43,34 @@ USER_ROWS = (
 )  # arrays with one row per user
 
 
-def pack_float_params(
-    beta: float, memory: float | None, sigma: float, norm_bound: float, delta: float, robust: bool
-) -> Floats:
+def pack_float_params(beta: float, sigma: float, norm_bound: float, delta: float, robust: bool) -> Floats:
     """Return the array ``float_params`` of these parameters of ELOC."""
-    float_params = np.zeros(6)
-    float_params[BETA], float_params[RETENTION] = beta, 1.0 if memory is None else 1.0 - 1.0 / memory
+    float_params = np.zeros(5)
+    float_params[BETA] = beta
     float_params[SIGMA], float_params[NORM_BOUND], float_params[DELTA] = sigma, norm_bound, delta
     float_params[ROBUST] = float(robust)
     return float_params
 
 
 def initial_state(
-    n: int, dim: int, dtype: str, seeds: Ints, float_params: Floats, int_params: Ints, generator: Words
+    n: int,
+    dim: int,
+    dtype: str,
+    seeds: Ints,
+    memories: Floats,
+    float_params: Floats,
+    int_params: Ints,
+    generator: Words,
 ) -> ELOCState:
     """Return the state of n users before the first round: all centres are 0, all neighbourhoods have equal weight."""
     n_seeds, columns = len(seeds), dim + packed_size(dim)
+    sum_columns = len(memories) * columns
     seed_of = np.full(n, -1)
     seed_of[seeds] = np.arange(n_seeds)
     reward_stats = np.zeros(12)
     reward_stats[R_INSIDE] = 1.0
     state = ELOCState(
-        sums=np.zeros((n, columns), dtype),
+        sums=np.zeros((n, sum_columns), dtype),
         centre_terms=np.zeros((n, columns), dtype),
         user_neighbourhoods=np.full((n, MAX_NEIGHBOURHOODS), -1, np.int32),
         weights=np.zeros((n, MAX_NEIGHBOURHOODS), dtype),
@@ -74,7 +79,7 @@ def initial_state(
         seed_of=seed_of,
         seeds=seeds,
         neighbourhood_ids=np.arange(n_seeds),
-        pooled_sums=np.zeros((n_seeds + 1, columns)),
+        pooled_sums=np.zeros((n_seeds + 1, sum_columns)),
         centres=np.zeros((n_seeds + 1, columns)),
         centre_posteriors=np.zeros((n_seeds + 1, columns)),
         trace_change=np.zeros(n_seeds + 1),
@@ -87,6 +92,7 @@ def initial_state(
         context_sum=np.zeros(dim),
         reward_stats=reward_stats,
         residual_stats=np.zeros((N_LIMITS, 3)),
+        memories=memories,
         int_params=int_params,
         float_params=float_params,
         generator=generator,
@@ -128,13 +134,14 @@ def find_duplicates(state: ELOCState, dim: int) -> Ints:
     that is no duplicate, if they differ by less than MAX_DUPLICATE_DIFFERENCE. Inactive seeds have no duplicates.
     """
     n_seeds = len(state.seeds)
-    centres, contexts = state.centres[:n_seeds, :dim], unpack_symmetric(state.pooled_sums[-1:, dim:], dim)[0]
+    centres, pooled = state.centres[:n_seeds, :dim], state.pooled_sums[:, dim : dim + packed_size(dim)]
+    contexts = unpack_symmetric(pooled[-1:], dim)[0]
     products = centres @ contexts @ centres.T
     norms = products.diagonal()
     differences = norms[:, None] + norms - 2.0 * products
     between_users = 2.0 * float(np.sum(unpack_symmetric(state.population[[CENTRE], dim:], dim)[0] * contexts))
     same_as, originals = np.arange(n_seeds + 1), np.zeros(0, np.int64)
-    for s in np.argsort(-(state.pooled_sums[:n_seeds, dim:] @ packed_identity(dim)), kind="stable").tolist():
+    for s in np.argsort(-(pooled[:n_seeds] @ packed_identity(dim)), kind="stable").tolist():
         if state.seeds[s] < 0:
             continue
         if len(originals) and differences[s, originals].min() < MAX_DUPLICATE_DIFFERENCE * between_users:
