@@ -1,8 +1,13 @@
 """Functions that are compiled as a part of their callers."""
 
 import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numba import config, types
@@ -50,6 +55,7 @@ def copied(values: Any) -> float:
     return total(doubled(values)) + scaled(values, 1, 3)
 
 
+IS_TESTED = "locb.common.deferred_code" in sys.modules  # whether this version of Numba is in ``jit.TESTED_NUMBA``
 VALUES = types.Array(types.float64, 1, "C")
 
 
@@ -69,9 +75,33 @@ def test_caller_with_reference_counts() -> None:
     assert jit.entry_point(copied)(np.array([1.0, 2.0, 4.0])) == 28.0 + 6.0 + 6.0
 
 
+@pytest.mark.skipif(not IS_TESTED, reason=f"Numba {numba.__version__} compiles with its own pipeline")
 def test_one_version_for_all_constants_without_machine_code() -> None:
     jit.compile_unchecked(both, types.float64(VALUES))
     results: Any = scaled.overloads.values()  # type: ignore[attr-defined]  # of Numba
     (result,) = results
     assert result.signature.args == (VALUES, types.int64, types.int64)
     assert result.library.get_pointer_to_function(result.fndesc.llvm_func_name) == 0
+
+
+def test_other_versions_of_numba_use_its_own_pipeline(tmp_path: Path) -> None:
+    """The choices are the same. LinUCB is the policy that compiles fastest."""
+    script = """
+import sys
+import numba
+if len(sys.argv) > 1:
+    numba.__version__ = sys.argv[1]
+import locb
+env = locb.Synthetic(n_users=5, n_clusters=2, n_arms=4, seed=1)
+print(locb.LinUCB(n_users=5, dim=env.dim).play(env.rounds(200, seed=2)).tolist())
+print("locb.common.deferred_code" in sys.modules)
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "LOCB_QUIET": "1"}
+    outputs = []
+    for arguments in ([], ["0.99.0"]):
+        command = [sys.executable, "-c", script, *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        outputs.append(done.stdout.splitlines())
+    (tested, uses_deferred), (other, uses_other) = outputs
+    assert (uses_deferred, uses_other) == (str(IS_TESTED), "False")
+    assert tested == other

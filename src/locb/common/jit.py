@@ -21,21 +21,38 @@ import gc
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numba
 from numba import njit
 from numba.core import event
 
 from locb.common.compile_notice import CompileNotice
-from locb.common.deferred_code import DeferredCompiler, WholeCompiler, ignore_literals
 from locb.common.kernel_cache import KernelCache
 
 F = TypeVar("F", bound=Callable[..., object])
+
+# Versions of Numba with which ``deferred_code``, which uses internals of Numba, is tested. With other versions,
+# functions are compiled by Numba's own pipeline: the compiled code is the same, but compilation takes twice as long.
+TESTED_NUMBA = ("0.68",)
+_DEFERRED: dict[str, Any] = {}
+_WHOLE: dict[str, Any] = {}
+if numba.__version__.rpartition(".")[0] in TESTED_NUMBA:
+    from locb.common.deferred_code import DeferredCompiler, WholeCompiler, ignore_literals
+
+    _DEFERRED["pipeline_class"] = DeferredCompiler
+    _WHOLE["pipeline_class"] = WholeCompiler
+else:
+
+    def ignore_literals(dispatcher: Any) -> Any:
+        """Return the dispatcher unchanged."""
+        return dispatcher
+
 
 # No kernel is called from C, so no C entry point is compiled.
 _COMMON: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 # Without the Numba runtime (NRT) there is no reference counting: functions use the arrays of the caller and cannot
 # allocate arrays. In a round of 1 µs, counting the references to twenty arrays took a quarter of the time.
 _NO_ALLOC: dict[str, Any] = {**_COMMON, "_nrt": False}
-_INTERNAL: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": DeferredCompiler}
+_INTERNAL: dict[str, Any] = {"no_cpython_wrapper": True, **_DEFERRED}
 _NO_ALLOC_INTERNAL: dict[str, Any] = {**_NO_ALLOC, **_INTERNAL}
 _ALLOC_INTERNAL: dict[str, Any] = {**_COMMON, **_INTERNAL}
 
@@ -105,7 +122,7 @@ _callbacks: list[Any] = []  # so that the code of callbacks is never freed
 
 
 def _compile(function: Callable[..., object], signature: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    dispatcher = njit(**options, pipeline_class=WholeCompiler)(function)
+    dispatcher = njit(**options, **_WHOLE)(function)
     dispatcher._cache = KernelCache(function)
     is_enabled = gc.isenabled()
     gc.disable()  # the compiler creates many objects that live until its end; collections take a tenth of the time
