@@ -150,7 +150,7 @@ def test_help_and_version(tmp_path: Path) -> None:
         assert text in shown.stdout
     assert run("--version", cwd=tmp_path).stdout == f"locb {locb.__version__}\n"
     commands = re.findall(r"^│ (\w+) +[A-Z].*│$", call("--help", cwd=tmp_path).stdout, re.MULTILINE)
-    names = "compare data demo evaluate groups load reproduce serve store tune verify watch"
+    names = "compare data demo evaluate groups load reproduce serve store tune verify warmup watch"
     assert " ".join(sorted(commands)) == names
 
 

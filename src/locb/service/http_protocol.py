@@ -42,6 +42,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self.reading_since = math.inf
         self.sending_since = math.inf
+        self._idle_since = math.inf  # event loop time of the last response
         self.client_network = ""
         self._open_connections = open_connections
         self._max_header_bytes = max_header_bytes
@@ -101,6 +102,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Continue with the next request, or with data that are not parsed yet."""
         super().on_response_complete()
+        self._idle_since = self.loop.time()
         if self.transport.is_closing():
             self._send_rest()
         elif self._unparsed and not self.pipeline:
@@ -127,7 +129,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
         since = min(self.reading_since, self.sending_since)
         if since < math.inf or self.timeout_keep_alive_task is None:
             return since
-        return self.timeout_keep_alive_task.when() - self.timeout_keep_alive
+        return self._idle_since
 
     def refuse(self, problem: ProblemError) -> None:
         """Close the connection, with a problem if a part of a request has arrived and no response has started."""
