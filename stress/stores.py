@@ -46,6 +46,7 @@ def new_stores(kind: str, fsync: bool = False) -> Iterator[Callable[[], StoreLoc
 
         def create() -> StoreLocation:
             folder = Path(parent) / str(next(numbers)) / "state"
+            folder.parent.mkdir()  # for the messages of the service, which are written beside its data folder
             return StoreLocation(folder, None if cluster is None else cluster.create_database(), cluster)
 
         yield create
