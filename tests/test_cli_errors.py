@@ -1,7 +1,10 @@
 """Error messages of the command line: they name options, quote user input unchanged, and show tracebacks on request."""
 
+import os
 import pickle
 import signal
+import subprocess
+import sys
 from contextvars import copy_context
 from pathlib import Path
 
@@ -150,3 +153,14 @@ def test_parameter_error() -> None:
         assert str(copy) == "low must be at most high, not 'low'"
         assert copy.describe(str.upper) == "LOW must be at most HIGH, not 'low'"
     assert caught.value.describe(lambda name: f"--{name}") == "--n_users must be at least 1, not 0"
+
+
+def test_missing_package_is_reported_without_a_traceback(tmp_path: Path) -> None:
+    """A module that cannot be imported, as if it were not installed, is in front of the real one."""
+    (tmp_path / "scipy.py").write_text("raise ModuleNotFoundError(\"No module named 'scipy'\", name='scipy')\n")
+    (tmp_path / "log.csv").write_text("user,arm,reward\nann,film,1\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", "from locb.cli import main; main()", "groups", str(tmp_path / "log.csv")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "locb: locb groups needs the package scipy: run pip install 'locb[data]'\n"

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import locb
+from locb.logs.readers.values import parse_numbers
 from serving import arms, serving
 
 GERMAN = """Kunde;Variant;Umsatz;Date;Propensity
@@ -148,6 +149,21 @@ def test_folder_and_pattern(tmp_path: Path) -> None:
 def test_rewards(values: list[Any], expected: list[float | None]) -> None:
     rewards = locb.Log.read({"arm": ["x", "y"], "reward": values}).rewards.tolist()
     assert [None if value != value else value for value in rewards] == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers"),
+    [
+        (["5.00", "1.234,50", "3,5"], [np.nan, 1234.5, 3.5]),
+        (["12.500", "3.250", "7,5"], [12.5, 3.25, np.nan]),
+        (["5.00 EUR", "1.234,50 €"], [np.nan, 1234.5]),
+        (["1,234", "1,234,567.5", "12,34", "-1,000"], [1234.0, 1234567.5, np.nan, -1000.0]),
+    ],
+)
+def test_numbers_with_another_decimal_separator_are_not_valid(values: list[str], numbers: list[float]) -> None:
+    parsed, wrong = parse_numbers(pl.Series(values))
+    np.testing.assert_array_equal(parsed, numbers)
+    assert wrong.tolist() == np.isnan(numbers).tolist()
 
 
 def test_decimal_option_and_missing_rewards() -> None:

@@ -93,6 +93,17 @@ def test_arms_of_a_table_and_of_a_log() -> None:
         np.testing.assert_allclose(sums.block(slice(None)), [[0, 1 / 3, 1, 0, 1], [0, 1, 0, 0, 1]], atol=1e-12)
 
 
+def test_rows_without_a_chosen_arm_are_skipped() -> None:
+    frame = {"user": ["a", "a", "b"], "arm": ["film", None, "book"], "reward": [3.0, 40.0, 9.0]}
+    for options in ({}, {"features": ["arm"]}):
+        source = open_rows(frame, "auto", options)
+        sums = sum_by_user(source)
+        assert sums.rewards.tolist() == [3.0, 9.0]
+        (skipped,) = source.skipped
+        what = "the feature" if options else "the chosen arm"
+        assert str(skipped) == f"skipped 1 row: {what} (arm) is missing (for example row 2)"
+
+
 def test_arms_beyond_the_catalogue_are_hashed() -> None:
     frame = {"user": [1] * 100, "arm": [f"item {number}" for number in range(100)], "reward": [1.0] * 100}
     sums = sum_by_user(open_rows(frame, "auto", {}))
@@ -107,9 +118,9 @@ def test_unusable_rows_are_counted(tmp_path: Path) -> None:
     sums = sum_by_user(source, batch_rows=2)
     assert sums.rewards.tolist() == [1.5, 0.25]
     assert [str(rows) for rows in source.skipped] == [
-        "skipped 1 row: the user (user) is missing (for example row 2: 'None')",
+        "skipped 1 row: the user (user) is missing (for example row 2)",
         "skipped 1 row: the reward (reward) is not a number (for example row 3: 'viel')",
-        "skipped 1 row: the reward (reward) is missing (for example row 4: 'None')",
+        "skipped 1 row: the reward (reward) is missing (for example row 4)",
         "skipped 1 row: the feature (price) is missing or not a number (for example row 5: 'x')",
     ]
     filled = sum_by_user(open_rows(tmp_path / "log.csv", "auto", {"features": ["price"], "missing_reward": 0}))

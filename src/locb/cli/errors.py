@@ -57,7 +57,9 @@ def leave_without_package(command: str, extras: str, error: ImportError) -> NoRe
 
 
 def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with the option ``--debug``. A ValueError, an OSError or Ctrl-C gives a one-line message."""
+    """Return the command with the option ``--debug``. A ValueError, an OSError, a missing package or Ctrl-C gives a
+    message of one line.
+    """
     signature = inspect.signature(command, eval_str=True)
 
     @functools.wraps(command)
@@ -69,6 +71,8 @@ def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
             raise
         except KeyboardInterrupt:  # commands that keep results, or cannot keep them, have handled it
             leave("interrupted; run the same command to start again", 130)
+        except ModuleNotFoundError as error:
+            leave_without_package(command.__name__, "data", error)
         except (ValueError, OSError) as error:
             hint = " (add --debug to show the traceback)" if _is_caused_elsewhere(error) else ""
             leave(_describe(error, signature) + ("" if debug_mode.get() else hint), 2)

@@ -26,7 +26,8 @@ def warmup(
     """Compile policies, so that their first use is not delayed.
 
     The compiled code is cached on disk. It is used until locb, Numba or Python is upgraded, and on processors of the
-    same type. Policies that are already compiled take about a second.
+    same type. Policies that are already compiled take about a second; compiling one takes up to a minute on a slow
+    machine.
 
     Examples:
     - `locb warmup`

@@ -89,7 +89,8 @@ class ColumnFeatures:
             codes = text.replace_strict(index, default=-1, return_dtype=pl.Int64).fill_null(-1).to_numpy()
             out[:] = self.codes[codes]
             out[codes < 0] = 0.0
-            return np.zeros(len(codes), bool)
+            missing: Bools = codes < 0
+            return missing
         bad: Bools = wrong | ~(np.abs(out) <= MAX_CONTEXT).all(axis=1)
         return bad
 

@@ -159,7 +159,9 @@ class TableRows:
                 self._counts[reason] = self._counts.get(reason, 0) + int(rows.size)
                 examples = self._examples.setdefault(reason, [])
                 for row in rows[: EXAMPLES - len(examples)].tolist():
-                    examples.append(f"{name} row {start + row + 1}: {str(batch[column][row])[:60]!r}".strip())
+                    value = batch[column][row]
+                    shown = "" if value is None else f": {str(value)[:60]!r}"
+                    examples.append(f"{name} row {start + row + 1}{shown}".strip())
 
         users = self._ids(batch)
         skip(users.is_null().to_numpy(), f"the user ({' + '.join(self._found.user)}) is missing", self._found.user[0])
@@ -174,7 +176,10 @@ class TableRows:
         at = 0
         for part in self._features:
             wrong = part.fill(batch[part.column], features[:, at : at + part.dim])
-            skip(wrong, f"the feature ({part.column}) is missing or not a number", part.column)
+            what = f"the feature ({part.column}) is missing or not a number"
+            if part.kind == CATEGORY:
+                what = f"the {'feature' if self.options.features else 'chosen arm'} ({part.column}) is missing"
+            skip(wrong, what, part.column)
             at += part.dim
         if usable.all():
             return RowBatch(users, features, rewards)

@@ -34,7 +34,8 @@ def parse_numbers(column: Any, decimal: str | None = None) -> tuple[Floats, Bool
     """Return the numbers of a column (NaN where there is none), and a mask of values that are not numbers.
 
     Text may have currency signs, percent signs, spaces and separators of thousands. "yes", "true" and similar words are
-    1, "no" and "false" are 0. Missing values are NaN, but are not in the mask.
+    1, "no" and "false" are 0. Missing values are NaN, but are not in the mask. If separators of thousands do not
+    separate groups of three digits, the number is not valid, because it probably has another decimal separator.
 
     Parameters
     ----------
@@ -54,10 +55,11 @@ def parse_numbers(column: Any, decimal: str | None = None) -> tuple[Floats, Bool
     text = column.cast(pl.String).str.strip_chars().str.to_lowercase()
     missing = text.is_null() | text.is_in(list(MISSING_WORDS))
     bare = bare_numbers(text)
-    if (decimal or detect_decimal(bare)) == ",":
-        bare = bare.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
-    else:
-        bare = bare.str.replace_all(",", "", literal=True)
+    point, thousands = (",", ".") if (decimal or detect_decimal(bare)) == "," else (".", ",")
+    groups = rf"^[+-]?\d{{1,3}}([{thousands}]\d{{3}})+([{point}]\d*)?(e[+-]?\d+)?$"
+    is_mixed = bare.str.contains(thousands, literal=True) & ~bare.str.contains(groups)
+    bare = bare.set(is_mixed.fill_null(False), "another decimal separator")
+    bare = bare.str.replace_all(thousands, "", literal=True).str.replace(point, ".", literal=True)
     numbers = bare.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
     wrong = ~np.isfinite(numbers) & ~missing.fill_null(True).to_numpy()
     numbers[~np.isfinite(numbers)] = np.nan

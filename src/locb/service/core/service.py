@@ -87,7 +87,8 @@ class Service:
             self.log.close()
             raise
         if self.retention.position:
-            _log.info("the log has no requests and responses up to event %d", self.retention.position)
+            text = "decisions up to event %d have no stored requests: they were imported, or are old (--retain)"
+            _log.info(text, self.retention.position)
         if not isinstance(self.policy, SupportsSnapshot):
             _log.warning(
                 "snapshots are disabled, and every startup replays the whole log: %s has no methods save() and "
