@@ -118,10 +118,13 @@ def test_latency_counts_from_the_due_time() -> None:
 
     with loopback(slow) as server:
         open_loop = run(Plan(url=server.url, rate=100, seconds=1.0, **SMALL))
+        start = time.monotonic()
         closed = run(Plan(url=server.url, rate=None, seconds=0.5, **{**SMALL, "connections": 1}))
+        milliseconds = 1000.0 * (time.monotonic() - start)
     assert open_loop.recommend.count == 100
     assert open_loop.recommend.max > 500.0
-    assert closed.recommend.p50 < 100.0
+    # On one connection without due times, the latencies do not overlap. At least half of them are p50 or more.
+    assert closed.recommend.p50 * closed.recommend.count / 2 < milliseconds
 
 
 def test_reward_delay() -> None:
