@@ -1,12 +1,19 @@
 """The public names of the package, and its types in a program outside the repository."""
 
+import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import locb
+from locb.cli.comparison.compare import compare
+from locb.cli.data.evaluate import evaluate
+from locb.cli.data.groups import groups
+from locb.cli.data.tune import tune
 
 CONSUMER = '''
 from pathlib import Path
@@ -57,6 +64,19 @@ def test_dir_shows_the_public_names_and_nothing_else() -> None:
     assert dir(locb) == sorted(locb.__all__)
     with pytest.raises(AttributeError, match="module 'locb' has no attribute 'oracle'"):
         locb.oracle  # noqa: B018 - the access is the test
+
+
+@pytest.mark.parametrize(
+    ("command", "function"),
+    [(compare, locb.compare), (evaluate, locb.evaluate), (groups, locb.find_groups), (tune, locb.tune)],
+    ids=["compare", "evaluate", "groups", "tune"],
+)
+def test_commands_have_the_defaults_of_the_library(command: Callable[..., Any], function: Callable[..., Any]) -> None:
+    options, parameters = inspect.signature(command).parameters, inspect.signature(function).parameters
+    common = {name for name in options.keys() & parameters.keys() if options[name].default is not None}
+    assert len(common) >= 4
+    for name in common:
+        assert options[name].default == parameters[name].default, name
 
 
 def test_a_typed_consumer(tmp_path: Path) -> None:

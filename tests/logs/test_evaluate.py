@@ -100,10 +100,10 @@ def test_bootstrap_equals_a_plain_loop() -> None:
 
 def test_intervals_that_cannot_be_computed() -> None:
     few = np.array([[1.0, 1.0], [2.0, 1.0]])
-    assert bootstrap_ratio(few).value == 1.5
-    assert math.isnan(bootstrap_ratio(few).low)
-    assert math.isnan(bootstrap_ratio(np.ones((40, 2))).low)  # all users are equal
-    assert math.isnan(bootstrap_ratio(np.zeros((40, 2))).value)
+    assert bootstrap_ratio(few, 100, 0).value == 1.5
+    assert math.isnan(bootstrap_ratio(few, 100, 0).low)
+    assert math.isnan(bootstrap_ratio(np.ones((40, 2)), 100, 0).low)  # all users are equal
+    assert math.isnan(bootstrap_ratio(np.zeros((40, 2)), 100, 0).value)
 
 
 def test_many_users_are_merged() -> None:

@@ -50,8 +50,8 @@ def reproduce(
     rounds: Annotated[
         int | None,
         typer.Option(
-            help="Rounds per regret run; the target **rounds** uses twice as many. Other accuracy runs end when the "
-            "clusters no longer change.",
+            help="Rounds per regret run; the target **rounds** uses twice as many. The other accuracy targets ignore "
+            "this option: their runs end by the stopping rule of each method.",
             show_default="50,000; with --quick 10,000",
             rich_help_panel="Size",
         ),

@@ -69,7 +69,7 @@ def watch(
     token_file: Annotated[
         Path | None,
         typer.Option(help="Token file in the format of the service, so that the process list does not show the token. "
-                          "The first token with the scope read is used.",
+                          "The first token with the scope read that is not hashed (sha256:…) is used.",
                      rich_help_panel=SERVICE),
     ] = None,
 ) -> None:  # fmt: skip
@@ -189,8 +189,8 @@ def _read_token(token: str | None, file: Path | None) -> str | None:
         if "read" in scopes:
             return found
     raise ValueError(
-        f"--token-file: {file} contains no token with the scope 'read'; add the scope after a token, as in "
-        "'TOKEN read', or use another file"
+        f"--token-file: {file} contains no token with the scope 'read' that is not hashed; write 'TOKEN read' with "
+        "the token itself, not its 'sha256:' digest, or use another file"
     )
 
 

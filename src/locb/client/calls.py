@@ -262,7 +262,7 @@ def history(
 
 
 def map(client: BaseClient, projection: str | None = None) -> Exchange[Response]:  # noqa: A001 - the name in the API
-    """Return the estimates of users, projected to two dimensions.
+    """Return the estimates of users, projected onto two dimensions.
 
     Parameters
     ----------

@@ -77,16 +77,16 @@ def draw_counts(n_groups: int, replicates: int, rng: np.random.Generator) -> Flo
     return counts.reshape(replicates, n_groups)
 
 
-def bootstrap_ratio(sums: Floats, replicates: int = 1000, seed: int = 0) -> Interval:
+def bootstrap_ratio(sums: Floats, replicates: int, seed: int) -> Interval:
     """Return a ratio of sums, or the difference of two ratios, with a studentized bootstrap interval.
 
     Parameters
     ----------
     sums : (groups, 2) or (groups, 4) array
         Sums of each group: numerator and denominator, and, for a difference, those of the ratio that is subtracted.
-    replicates : int, default 1000
+    replicates : int
         Number of bootstrap replicates.
-    seed : int, default 0
+    seed : int
         Random seed of the replicates.
 
     Returns
@@ -97,7 +97,7 @@ def bootstrap_ratio(sums: Floats, replicates: int = 1000, seed: int = 0) -> Inte
 
     Examples
     --------
-    >>> interval = bootstrap_ratio(np.stack([np.arange(40.0), np.ones(40)], axis=1))
+    >>> interval = bootstrap_ratio(np.stack([np.arange(40.0), np.ones(40)], axis=1), 1000, seed=0)
     >>> interval.value, bool(15 < interval.low < 16), bool(23 < interval.high < 24)
     (19.5, True, True)
     """

@@ -219,7 +219,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return summary._replace(same_as=find_duplicates(self._state, self._dim))
 
     def user_batch(self, users: Ints) -> UserBatch:
-        """Return copies of the posterior means and memberships of several users, and the weights of the clusters."""
+        """Return copies of the posterior means and memberships of users, and their probabilities of each cluster."""
         rows, n_seeds = np.empty((len(users), self._state.centres.shape[1])), len(self._state.seeds)
         weights, inside = np.empty((len(users), n_seeds + 2)), np.empty((len(users), n_seeds + 1), bool)
         self._compute(users, rows=rows, weights=weights, inside=inside)

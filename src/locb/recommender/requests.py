@@ -1,4 +1,4 @@
-"""Requests to recommend an arm: conversion of features to vectors, and what a response says about the offered arms."""
+"""Requests to recommend an arm: conversion of features to vectors, and the ranking of the offered arms."""
 
 from __future__ import annotations
 

@@ -106,4 +106,4 @@ def test_the_label_of_pending_rewards_states_what_is_counted(served: Any) -> Non
     assert f"# HELP locb_pending_rewards {label.capitalize()}" in client.get("/metrics").text
     fields = client.get("/openapi.json").json()["components"]["schemas"]["Status"]["properties"]
     assert label.capitalize() in fields["pending_rewards"]["description"]
-    assert f'"{label}"' in client.get("/page/status.js").text
+    assert f'"{label}"' in client.get("/page/status_panel.js").text

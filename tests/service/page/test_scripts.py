@@ -70,7 +70,7 @@ def test_group_keeps_its_colour_while_it_is_on_the_map(evaluate: Any) -> None:
     expression = """const map = Object.create(m.MapPanel.prototype);
         map.colourSeeds = [];
         return given.map((seeds) => map.assignColours(seeds));"""
-    colours = evaluate("/page/map.js", expression, [["a", "b", "c"], ["c", "a"], ["d", "c", "e", "a"], ["b"]])
+    colours = evaluate("/page/map_panel.js", expression, [["a", "b", "c"], ["c", "a"], ["d", "c", "e", "a"], ["b"]])
     assert colours == [[0, 1, 2], [2, 0], [1, 2, 3, 0], [0]]
 
 
@@ -79,9 +79,9 @@ def test_certificate_of_the_maximum_distance_or_more_is_not_informative(evaluate
         m.formatCertificate({ certificate, certificate_exact: exact, max_distance }));"""
     given = [[1.999, True, 2], [0.5, False, 2], [2.0, True, 2], [2.001, True, 2], [None, False, 2]]
     expected = ["1.999", "≤ 0.500", "not informative yet (≥ 2)", "not informative yet (≥ 2)", "–"]
-    assert evaluate("/page/groups.js", show, given) == expected
+    assert evaluate("/page/groups_panel.js", show, given) == expected
     given = [[99.9, True, 100], [100.0, True, 100]]  # rewards from 0 to 50
-    assert evaluate("/page/groups.js", show, given) == ["99.900", "not informative yet (≥ 100)"]
+    assert evaluate("/page/groups_panel.js", show, given) == ["99.900", "not informative yet (≥ 100)"]
 
 
 def cluster(seed: str | None, probability: float | None, same_as: str | None = None) -> dict[str, Any]:
@@ -186,8 +186,8 @@ def test_features_have_the_same_colours_in_all_charts(evaluate: Any) -> None:
 
     expression = "return m.explainDecisions(given.decisions, given.reference).params;"
     given = {"decisions": [decision(a=3.0, b=-2.0, c=1.0)], "reference": []}
-    first = evaluate("/page/explanation.js", expression, given)
+    first = evaluate("/page/score_chart.js", expression, given)
     assert (first["names"], first["legend_values"]) == (["a", "b", "c", "", ""], ["0", "1", "2", "bonus"])
     decisions = [decision(d=4.0, c=3.0, a=-1.0), decision(d=4.0, e=0.5, zero=0.0)]
-    second = evaluate("/page/explanation.js", expression, {"decisions": decisions, "reference": first["names"]})
+    second = evaluate("/page/score_chart.js", expression, {"decisions": decisions, "reference": first["names"]})
     assert (second["names"], second["legend_values"]) == (["a", "d", "c", "e", ""], ["0", "1", "2", "3", "bonus"])

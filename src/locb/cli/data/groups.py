@@ -60,7 +60,14 @@ def groups(
         float,
         typer.Option(help="eloc: smallest probability with which a user is in a group.", rich_help_panel=SIZE),
     ] = 0.5,
-    alpha: Annotated[float, typer.Option(help="off-club: factor of the radii.", rich_help_panel=SIZE)] = 1.0,
+    alpha: Annotated[
+        float,
+        typer.Option(
+            help="off-club: factor of the confidence radii. Two users are connected if the distance between their "
+            "estimates is at most this factor times the sum of their radii.",
+            rich_help_panel=SIZE,
+        ),
+    ] = 1.0,
     replicates: Annotated[
         int,
         typer.Option(

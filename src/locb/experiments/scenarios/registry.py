@@ -1,10 +1,10 @@
 """Registry of the scenarios: named environments with settings, in which policies are compared.
 
 Each scenario has one of two roles. Development scenarios are used to set the constants of the policies. Evaluation
-scenarios have other random seeds, and most of them have settings that were never used for tuning. Two scenarios share
-random seeds only if one is a copy of the other with scaled rewards. A copy has the role of its original, so no user of
-a development scenario occurs in an evaluation scenario. Scenarios of real data read the same files in both roles, and
-only their rounds differ.
+scenarios have other random seeds, and most of them have settings that were never used for tuning. Two scenarios
+of ``SCENARIOS`` share random seeds only if one is a copy of the other with mapped rewards. A copy has the role of its
+original, so no user of a development scenario occurs in an evaluation scenario. Scenarios of real data read the same
+files in both roles, and only their rounds differ. Within a role, all data sets use the same random seeds.
 """
 
 from __future__ import annotations

@@ -132,8 +132,8 @@ class ELOCState(NamedTuple):
     context_sum: Floats  # (d,) sum of the contexts of the rounds in which the scale was estimated
     reward_stats: Floats  # (12,) statistics of rewards; the entries are listed above
     residual_stats: Floats  # (N_LIMITS, 3) per limit: share of residuals below; mean and mean square if clipped
-    # (B, 2) factor of the user's sums per round, 1 without forgetting, and score. The first memory is in use. B is 1
-    # without ``memory="auto"``.
+    # (B, 2) for each memory: the factor by which the sums of a user are multiplied in each round of the user (1: no
+    # forgetting), and the score. Row 0 is the memory in use. B is 1 unless ``memory="auto"``.
     memories: Floats
     int_params: Ints  # t, number of users with at least one round, rounds in this refresh cycle, tie rule, screen
     float_params: Floats  # β; σ, S, δ of the screen; 1 if robust, else 0

@@ -123,7 +123,8 @@ def find_groups(
     min_probability : float, default 0.5
         "eloc": smallest probability with which a user belongs to a group.
     alpha : float, default 1.0
-        "off-club": factor of the radii.
+        "off-club": factor of the confidence radii. Two users are connected if the distance between their estimates is
+        at most ``alpha`` times the sum of their radii.
     sigma, delta, norm_bound : float, optional
         Certificates: scale of the noise (by default, half of the range of the rewards), maximum probability that any
         certificate is too small, and assumed upper bound on the norm of a preference vector (by default 1; if the

@@ -70,8 +70,8 @@ class SupportsCertificates(Protocol):
     def certifier(self, cluster: Any) -> Callable[[bool], float]:
         """Return a function that computes the certificate from a copy of the state, so that any thread can call it.
 
-        With the argument True, the function compares all pairs of users. With False, it may return a larger bound that
-        takes less time to compute.
+        With the argument True, the function returns the exact maximum over all pairs of users. With False, it may
+        return a larger bound that takes less time to compute.
         """
 
 

@@ -60,9 +60,9 @@ class CertificateMixin:
     ) -> Callable[[bool], float]:
         """Return a function that computes the certificate from a copy of the estimates, so that any thread can call it.
 
-        With the argument True, the function compares all pairs of users, as ``certificate`` does. With False, it uses
-        the distances from the mean estimate: this takes linear time, and the bound is at least as large. The parameters
-        are those of ``certificate``.
+        With the argument True, the function returns the exact maximum over all pairs of users, as ``certificate`` does.
+        With False, it uses the distances from the mean estimate: this takes linear time, and the bound is at least as
+        large. The parameters are those of ``certificate``.
         """
         compute = self.certified_estimates(cluster, sigma=sigma, delta=delta)
         return lambda all_pairs: certify(*compute(), all_pairs)

@@ -153,7 +153,7 @@
 
   async function start() {
     byId("map").hidden = false;
-    byId("map-description").textContent = `${map.sample}: projection of their true preferences θ to two dimensions, ` +
+    byId("map-description").textContent = `${map.sample}: projection of their true preferences θ onto two dimensions, ` +
       "in the first repeat. In the map on the right, colour and shape show which true cluster the user's clusters " +
       "match best. A thicker ring means that the user is in more clusters.";
     setContent(byId("map-choices"), createPolicyField(),

@@ -32,16 +32,16 @@ def cache_key() -> str:
 
 def page_charts() -> dict[str, Any]:
     """Return the themes of charts, and the specifications of the dashboard charts by name, with empty datasets."""
-    from locb.report.charts import bar_charts, dashboard_charts  # import Altair, which a service does not need
+    from locb.report.charts import dashboard_charts  # import Altair, which a service does not need
     from locb.report.charts.chart_theme import THEMES
 
     specs = {
         "reward": dashboard_charts.reward_chart(),
         "decisions": dashboard_charts.decisions_chart(),
         "map": dashboard_charts.live_map_chart(),
-        "overlap": bar_charts.overlap_chart(),
-        "parts": bar_charts.score_parts_chart(),
-        "estimate": bar_charts.estimate_chart(),
+        "overlap": dashboard_charts.overlap_chart(),
+        "parts": dashboard_charts.score_parts_chart(),
+        "estimate": dashboard_charts.estimate_chart(),
     }
     return {"themes": THEMES, "charts": {name: chart.to_dict() for name, chart in specs.items()}}
 

@@ -85,8 +85,8 @@ class ClusterDetail(ResponseModel):
         bool,
         Meta(
             description="Whether the certificate was computed over all pairs of members. For clusters of more than "
-            "2,000 members, it is computed from the distances to the mean estimate, which gives a larger bound. False "
-            "if `certificate` is null."
+            "2,000 members, it is computed from the distances to the mean estimate, which can give a larger bound. "
+            "False if `certificate` is null."
         ),
     ]
 
@@ -119,7 +119,7 @@ class ClusterRow(ResponseModel):
         bool,
         Meta(
             description="Whether the certificate was computed over all pairs of members, which is done for up to 300 "
-            "members. For larger clusters, the bound is larger."
+            "members. For larger clusters, the bound can be larger than the exact one."
         ),
     ]
     sure_share: Annotated[float | None, Meta(description=SURE_SHARE)]

@@ -1,4 +1,4 @@
-"""Map of users: a projection of their estimates to two dimensions by principal component analysis (PCA)."""
+"""Map of users: a projection of their estimates onto two dimensions by principal component analysis (PCA)."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Export:
             if self._killed:
                 process.kill()
             # The address is not an argument, because all users of the machine can see arguments. If the process has
-            # ended, its status tells why.
+            # ended, its exit status states the reason.
             with suppress(BrokenPipeError):
                 process.stdin.write(json.dumps([url, str(self._target)]).encode() + b"\n")
             reason = process.stdout.read().decode()  # the input stays open until the process ends

@@ -137,7 +137,7 @@ class Snapshots:
         self._thread = threading.Thread(target=save, name="locb-snapshot")
         self._thread.start()
 
-    # Memory for the copy
+    # Memory for the copy of the policy
 
     def reserve(self, policy: Policy) -> None:
         """Reserve memory for the copy of the policy, so that no request waits for the allocation."""
@@ -149,6 +149,8 @@ class Snapshots:
         while True:
             await asyncio.sleep(RESERVE_INTERVAL)
             await asyncio.to_thread(self.reserve, policy())
+
+    # Completion and deletion
 
     def wait(self) -> None:
         """Wait until the snapshot in progress, if any, is written."""

@@ -2,10 +2,10 @@
 
 import { Polling, request, token } from "./api.js";
 import { disconnectedNotice, formatProblem, formatTokenReason, statusNotices } from "./notices.js";
-import { GroupsPanel } from "./groups.js";
-import { MapPanel } from "./map.js";
-import { StatusPanel } from "./status.js";
-import { UserPanel } from "./user.js";
+import { GroupsPanel } from "./groups_panel.js";
+import { MapPanel } from "./map_panel.js";
+import { StatusPanel } from "./status_panel.js";
+import { UserPanel } from "./user_panel.js";
 
 const { bindTabs, bindThemeButton, byId, create, setContent } = window.locbUi;
 const STATUS_SECONDS = 2;

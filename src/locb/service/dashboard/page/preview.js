@@ -2,7 +2,7 @@
 
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
-import { explainDecisions, explainRanking, LEGEND_INDENT } from "./explanation.js";
+import { explainDecisions, explainRanking, LEGEND_INDENT } from "./score_chart.js";
 import { formatRanking, formatRecommendation, NO_EXPLANATIONS, NO_SCORES, RECOMMENDED_SUMMARY } from "./sentences.js";
 import { formatProblem } from "./notices.js";
 

@@ -3,7 +3,7 @@
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
 import { groupName } from "./sentences.js";
-import { userLink } from "./map.js";
+import { userLink } from "./map_panel.js";
 
 const { byId, create, createTable, formatCount, formatNumber, formatPercent, setContent } = window.locbUi;
 const PAGE_SIZE = 25;

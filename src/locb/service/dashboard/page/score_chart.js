@@ -1,6 +1,6 @@
 /* Data of the chart "parts", which shows scores as stacked bars: contributions of the features, intercept and bonus. */
 
-const MAX_FEATURES = 5; // features with their own colour; see MAX_COLOURED_FEATURES in bar_charts.py
+const MAX_FEATURES = 5; // features with their own colour; see MAX_COLOURED_FEATURES in dashboard_charts.py
 export const LEGEND_INDENT = 130; // pixels to the left of the bars
 const BONUS_LABEL = "exploration bonus";
 

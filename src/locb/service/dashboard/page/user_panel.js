@@ -2,11 +2,11 @@
 
 import { path, request } from "./api.js";
 import { Chart } from "./charts.js";
-import { explainDecisions, LEGEND_INDENT } from "./explanation.js";
+import { explainDecisions, LEGEND_INDENT } from "./score_chart.js";
 import { DECISIONS_SUMMARY, formatEstimate, formatMembership, formatSources, groupName, mergeGroups, NO_EXPLANATIONS,
   SCREENED } from "./sentences.js";
-import { stateBadge } from "./groups.js";
-import { userLink } from "./map.js";
+import { stateBadge } from "./groups_panel.js";
+import { userLink } from "./map_panel.js";
 import { Preview } from "./preview.js";
 
 const { byId, create, createTable, formatClock, formatCount, formatNumber, formatPercent, formatTime, setContent }
