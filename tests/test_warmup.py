@@ -25,7 +25,7 @@ def test_second_call_compiles_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--policy", "linear"), "policy must be one of locb, eloc"),
+        (("--policy", "linear"), "policy: unknown policy 'linear'; choose from locb, eloc"),
         (("--jobs", "0"), "--jobs must be -1 or at least 1"),
     ],
 )

@@ -70,7 +70,7 @@ def test_custom_policy_and_parameters(shop: Path) -> None:
     [
         (("none.csv",), "Log does not exist"),
         (("shop.csv", "--user", "Customer"), "--user: shop.csv has no column 'Customer'; did you mean 'customer'?"),
-        (("shop.csv", "--policy", "best"), "--policy must be one of locb"),
+        (("shop.csv", "--policy", "best"), "--policy: unknown policy 'best'; choose from locb"),
         (("shop.csv", "--baseline", "eloc"), "--baseline must be a fixed policy"),
         (("shop.csv", "--format", "csv"), "--format must be one of 'auto'"),
         (("shop.csv", "--position", "1"), "--position is not an option of the format 'table'"),

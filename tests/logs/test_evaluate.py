@@ -314,7 +314,7 @@ def test_number_of_decisions_that_would_decide() -> None:
 
 def test_invalid_arguments() -> None:
     log = small_log()
-    with pytest.raises(ValueError, match="policies must be one of locb, eloc"):
+    with pytest.raises(ValueError, match="policies: unknown policy .*; choose from locb, eloc"):
         locb.evaluate(log, "best")
     with pytest.raises(ValueError, match="arm 'd' is not offered in every decision"):
         locb.evaluate(log, "arm:d")

@@ -86,7 +86,7 @@ def test_candidates_are_all_combinations_of_own_parameters() -> None:
     ("policies", "options", "message"),
     [
         ("eloc", {}, "policies must be a list of at least one policy, not 'eloc'"),
-        (["best"], {}, "policies must be one of locb"),
+        (["best"], {}, "policies: unknown policy 'best'; choose from locb"),
         (
             ["eloc"],
             {"grid": {"alpha": [1]}},

@@ -187,7 +187,7 @@ def test_options_that_contradict_the_store_are_refused(
     [
         ([], "--dim, the number of features per arm, is required for a new store"),
         (["--dim", "0"], "--dim must be at least 1, not 0"),
-        (["--dim", "3", "--policy", "best"], "--policy must be one of "),
+        (["--dim", "3", "--policy", "best"], "--policy: unknown policy 'best'; choose from "),
         (["--dim", "3", "--policy", "locb", "--gamma", "-1"], "--gamma must be above 0, not -1.0"),
         (["--dim", "3", "--policy", "locb", "--alpha", "-1"], "--alpha must be at least 0, not -1.0"),
         (["--dim", "3", "--policy", "locb", "--parameter", "alpha=x"], "--alpha must be a number, not 'x'"),

@@ -15,8 +15,9 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.common.validation import ParameterError, check_int
 from locb.logs.log import Log
-from locb.policies import POLICIES, Policy, make_policy
+from locb.policies import Policy, make_policy
 from locb.policies.base.reward_scale import HIGHEST, LOWEST, MIN_SIZE
+from locb.policies.registry import policy_spec
 
 LOGGED, FIRST, RANDOM, ARM_PREFIX = "logged", "first", "random", "arm:"
 FIXED_NAMES = (LOGGED, FIRST, RANDOM, f"{ARM_PREFIX}ID")
@@ -160,15 +161,13 @@ def _named_target(name: str, policy: str, log: Log, parameters: Mapping[str, Any
                 "policies", f": arm {arm!r} is not offered in every decision; choose an arm that every decision offers"
             )
         return FixedTarget(name, np.array([positions[0] for positions in offered])[log.offer])
-    if policy not in POLICIES:
-        known = ", ".join([*POLICIES, *FIXED_NAMES[1:]])
-        raise ParameterError("policies", f" must be one of {known}, not {policy!r}")
+    factory = policy_spec(policy, parameter="policies", others=FIXED_NAMES[1:]).factory
     arguments: dict[str, Any] = {"n_users": log.n_users, "dim": log.dim} | dict(parameters)
-    accepted = inspect.signature(POLICIES[policy]).parameters
+    accepted = inspect.signature(factory).parameters
     if "reward_range" in accepted and "reward_range" not in arguments:
         arguments["reward_range"] = reward_range(log.rewards)
     plain = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in arguments.items()}
-    identity = f"{policy} {sorted(plain.items())} {_source_of(POLICIES[policy])}"
+    identity = f"{policy} {sorted(plain.items())} {_source_of(factory)}"
     if "seed" in accepted and "seed" not in arguments:
         return LearningTarget(name, lambda seed: make_policy(policy, **arguments, seed=seed), identity)
     return LearningTarget(name, lambda _: make_policy(policy, **arguments), identity)

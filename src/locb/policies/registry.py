@@ -7,7 +7,7 @@ experiments and the documentation then include it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
@@ -246,8 +246,17 @@ def register_policy(spec: PolicySpec) -> None:
     REGISTRY[spec.name] = spec
 
 
-def policy_spec(name: str) -> PolicySpec:
+def policy_spec(name: str, *, parameter: str = "policy", others: Sequence[str] = ()) -> PolicySpec:
     """Return the registry entry of a policy.
+
+    Parameters
+    ----------
+    name : str
+        Name of the policy.
+    parameter : str, default "policy"
+        Parameter or option that contains the name, for the error message.
+    others : sequence of str, optional
+        Other values that the parameter accepts, for the error message.
 
     Raises
     ------
@@ -255,7 +264,7 @@ def policy_spec(name: str) -> PolicySpec:
         If no policy has this name.
     """
     if name not in REGISTRY:
-        raise ValueError(f"policy must be one of {', '.join(REGISTRY)}, not {name!r}")
+        raise ParameterError(parameter, f": unknown policy {name!r}; choose from {', '.join([*REGISTRY, *others])}")
     return REGISTRY[name]
 
 

@@ -188,7 +188,7 @@ def test_invalid_parameters(name: str, change: dict[str, Any], message: str) -> 
 
 
 def test_unknown_policy_and_invalid_flag() -> None:
-    with pytest.raises(ValueError, match=r"policy must be one of locb, .* not 'thompson'"):
+    with pytest.raises(ValueError, match=r"policy: unknown policy 'thompson'; choose from locb, "):
         locb.make_policy("thompson", n_users=1, dim=1)
     with pytest.raises(ValueError, match="shared must be True or False, not 'yes'"):
         locb.LinUCB(n_users=1, dim=1, shared="yes")

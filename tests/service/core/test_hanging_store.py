@@ -18,7 +18,7 @@ from locb.service import errors
 from locb.service.core import group_commit
 from locb.service.core.background import store_watchdog
 from locb.service.core.background.queues import CommandQueue
-from locb.service.store import database, locks, log, sqlite
+from locb.service.store import locks, log, postgresql, sqlite
 from serving import arms, serving, wait_for
 from stress.postgres import PostgresServer
 from stress.service_process import ServiceProcess
@@ -30,7 +30,7 @@ REQUEST = {"user": "ann", "arms": arms([1, 0, 0])}
 def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_watchdog, "WATCH_INTERVAL", 0.05)
     monkeypatch.setattr(store_watchdog, "STORE_TIMEOUT", 1.0)
-    monkeypatch.setattr(database, "LOCK_TIMEOUT", 0.2)
+    monkeypatch.setattr(postgresql, "LOCK_TIMEOUT", 0.2)
     monkeypatch.setattr(group_commit, "RETRY_INTERVAL", 0.05)
     monkeypatch.setattr(locks, "RELEASE_TIMEOUT", 0.05)
     monkeypatch.setattr(log, "CLOSE_TIMEOUT", 0.5)

@@ -13,6 +13,7 @@ from locb.common.validation import ParameterError
 from locb.experiments.comparison.source_digest import source_digest
 from locb.experiments.custom_policy import policy_source, register_custom_policy
 from locb.policies import POLICIES, REGISTRY, Policy
+from locb.policies.registry import policy_spec
 
 SET_BY_RUN = ("n_users", "dim", "seed")  # parameters that a run sets
 Grid = dict[str, tuple[Any, ...]]  # values of each parameter
@@ -64,13 +65,6 @@ def is_policy(value: Any) -> bool:
     return isinstance(value, Policy) or (isinstance(value, type) and issubclass(value, Policy))
 
 
-def find_policy(name: str) -> Callable[..., Policy]:
-    """Return the factory of a policy with this name; raise a ValueError for an unknown name."""
-    if name not in POLICIES:
-        raise ParameterError("policies", f": unknown policy {name!r}; choose from {', '.join(POLICIES)}")
-    return POLICIES[name]
-
-
 def make_candidates(policies: Any, custom: Mapping[str, str] | None = None) -> list[Candidate]:
     """Return the candidates for one policy, a list of policies, or a mapping from names to policies.
 
@@ -102,7 +96,7 @@ def _candidate(policy: Any, custom: Mapping[str, str], name: str | None = None) 
         if policy not in POLICIES and ":" in policy:
             registered = register_custom_policy(policy)
             return Candidate(name or registered, POLICIES[registered], identity=policy_source(policy))
-        factory = find_policy(policy)
+        factory = policy_spec(policy, parameter="policies").factory
         identity = policy_source(custom[policy]) if policy in custom else _identity(factory)
         return Candidate(name or policy, factory, identity=identity)
     if isinstance(policy, Policy):

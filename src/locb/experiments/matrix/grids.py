@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from locb.experiments.comparison.candidates import accepted_parameters, find_policy
+from locb.experiments.comparison.candidates import accepted_parameters
+from locb.policies.registry import policy_spec
 
 Grid = dict[str, tuple[float, ...]]  # values of each parameter, in ascending order
 ALPHAS = (0.1, 0.3, 1.0)
@@ -45,7 +46,7 @@ def initial_grid(policy: str, alphas: Sequence[float]) -> Grid:
     {'alpha': (0.1, 1.0)}
     """
     grid: Grid = {}
-    if accepted_parameters(find_policy(policy), {"alpha": 1.0}):
+    if accepted_parameters(policy_spec(policy, parameter="policies").factory, {"alpha": 1.0}):
         grid["alpha"] = tuple(sorted(float(alpha) for alpha in alphas))
     if policy in THRESHOLDS:
         name, values = THRESHOLDS[policy]

@@ -103,7 +103,9 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> StoreModel:
     """
     if policy not in POLICIES:
         known = ", ".join(POLICIES)
-        raise ValueError(f"--policy must be one of {known}, or file.py:Class for your own policy, not {policy!r}")
+        raise ValueError(
+            f"--policy: unknown policy {policy!r}; choose from {known}, or file.py:Class for your own policy"
+        )
     if parameters.get("ties", "first") != "first":
         found = parameters["ties"]
         raise ValueError(f"--parameter ties must be 'first', not {found!r}: {NOT_REPLAYABLE}")

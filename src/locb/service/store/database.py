@@ -19,13 +19,6 @@ from locb.recommender.events import DecisionRow, ObservationRow
 from locb.service.store import sqlite
 from locb.service.store.schema import CommitRow, Head, UserRow
 
-CONNECT_TIMEOUT = 5  # seconds to connect to PostgreSQL
-LOCK_TIMEOUT = 3.0  # seconds that a statement waits for a lock of PostgreSQL
-STATEMENT_TIMEOUT = 60.0  # seconds per statement of PostgreSQL
-# Seconds after which a lost peer is noticed: the client notices a lost server, and the server a lost client.
-KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_COUNT = 5, 2, 3
-_KEEPALIVES = {"keepalives_idle": KEEPALIVE_IDLE, "keepalives_interval": KEEPALIVE_INTERVAL}
-_KEEPALIVES |= {"keepalives_count": KEEPALIVE_COUNT}
 # An index can only be assigned to a user while no user has it. Nothing is overwritten.
 _ASSIGN_USER = text(
     "INSERT INTO locb_users (user_index, seq, assigned_seq, id, salt)"
@@ -111,21 +104,24 @@ def connect(url: URL) -> Engine:
         engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": float(sqlite.BUSY_TIMEOUT)})
         event.listen(engine, "connect", sqlite.configure)
         return engine
-    settings = {"connect_timeout": CONNECT_TIMEOUT} | _KEEPALIVES
-    settings = {name: value for name, value in settings.items() if name not in url.query}
+    from locb.service.store import postgresql  # imported on use: SQLite must work without the driver of PostgreSQL
+
+    settings = {name: value for name, value in postgresql.CONNECTION_SETTINGS.items() if name not in url.query}
     # Positional parameters let rows pass to the driver without conversion.
     engine = create_engine(url, paramstyle="format", connect_args=settings)
     opened = _opened.setdefault(engine, WeakSet())
     event.listen(engine, "connect", lambda connection, _: _add_connection(opened, connection))
-    event.listen(engine, "connect", _set_server_timeouts)
+    event.listen(engine, "connect", postgresql.configure)
     return engine
 
 
 def connect_read_only(url: URL) -> Engine:
     """Return a SQLAlchemy engine that only reads the database at an address, and takes no lock of a service."""
     if url.get_backend_name() != "sqlite":
+        from locb.service.store import postgresql
+
         engine = connect(url)
-        event.listen(engine, "connect", _set_read_only)
+        event.listen(engine, "connect", postgresql.set_read_only)
         return engine
     file = f"file:{quote(str(Path(str(url.database)).absolute()))}"
     read_only = URL.create("sqlite", database=file, query={"mode": "ro", "uri": "true"})
@@ -169,21 +165,6 @@ def _add_connection(opened: WeakSet[Any], connection: Any) -> None:
         opened.add(connection)
 
 
-def _set_server_timeouts(connection: Any, _: Any) -> None:
-    """Limit the time of statements, and let the server end this connection soon after this machine is lost."""
-    connection.execute(
-        f"SET lock_timeout = {round(1000 * LOCK_TIMEOUT)}; SET statement_timeout = {round(1000 * STATEMENT_TIMEOUT)};"
-        f" SET tcp_keepalives_idle = {KEEPALIVE_IDLE}; SET tcp_keepalives_interval = {KEEPALIVE_INTERVAL};"
-        f" SET tcp_keepalives_count = {KEEPALIVE_COUNT}"
-    )
-    connection.commit()
-
-
-def _set_read_only(connection: Any, _: Any) -> None:
-    connection.execute("SET default_transaction_read_only = on")
-    connection.commit()
-
-
 class Writes(NamedTuple):
     """Rows that one transaction writes, with the end of the log before and after it."""
 
@@ -220,7 +201,7 @@ def make_row_writer(engine: Engine) -> RowWriter:
     assign_user, activate = (str(statement.compile(dialect=engine.dialect)) for statement in (_ASSIGN_USER, _ACTIVATE))
     if engine.dialect.name == "sqlite":
         return sqlite.SqliteWriter(assign_user, activate)
-    from locb.service.store import postgresql  # imported on use: SQLite must work without the driver of PostgreSQL
+    from locb.service.store import postgresql
 
     return postgresql.PostgresqlWriter(assign_user, activate)
 

@@ -1,10 +1,10 @@
-"""PostgreSQL: a fast writer of rows."""
+"""PostgreSQL: connection settings with their timeouts, and a fast writer of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psycopg import Connection
 from psycopg.adapt import Dumper
@@ -12,8 +12,20 @@ from psycopg.pq import Format
 from sqlalchemy import BigInteger, Double, Integer, LargeBinary, SmallInteger, Table
 
 from locb.service.store import schema as tables
-from locb.service.store.database import Writes
 
+if TYPE_CHECKING:
+    from locb.service.store.database import Writes
+
+LOCK_TIMEOUT = 3.0  # seconds that a statement waits for a lock
+STATEMENT_TIMEOUT = 60.0  # seconds per statement
+# Seconds after which a lost peer is noticed: the client notices a lost server, and the server a lost client.
+KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_COUNT = 5, 2, 3
+CONNECTION_SETTINGS = {
+    "connect_timeout": 5,  # seconds
+    "keepalives_idle": KEEPALIVE_IDLE,
+    "keepalives_interval": KEEPALIVE_INTERVAL,
+    "keepalives_count": KEEPALIVE_COUNT,
+}
 # SQL name of the array type, OID of the element type, and binary format of an element with its length prefix.
 _ARRAY_TYPES: dict[type, tuple[str, int, Struct | None]] = {
     BigInteger: ("bigint[]", 20, Struct("!iq")),
@@ -30,6 +42,22 @@ _ADVANCE = (
 )
 _LENGTH = Struct("!i")
 _NULL = _LENGTH.pack(-1)
+
+
+def configure(connection: Any, _: Any) -> None:
+    """Limit the time of statements, and let the server end this connection soon after this machine is lost."""
+    connection.execute(
+        f"SET lock_timeout = {round(1000 * LOCK_TIMEOUT)}; SET statement_timeout = {round(1000 * STATEMENT_TIMEOUT)};"
+        f" SET tcp_keepalives_idle = {KEEPALIVE_IDLE}; SET tcp_keepalives_interval = {KEEPALIVE_INTERVAL};"
+        f" SET tcp_keepalives_count = {KEEPALIVE_COUNT}"
+    )
+    connection.commit()
+
+
+def set_read_only(connection: Any, _: Any) -> None:
+    """Let a new driver connection only read."""
+    connection.execute("SET default_transaction_read_only = on")
+    connection.commit()
 
 
 class _BinaryArray:
