@@ -26,8 +26,8 @@ from locb.experiments.scenarios.registry import SCENARIOS
 ROUNDS = 30_000
 SOURCE = Path(__file__).parent.parent / "src"
 KERNELS = "locb/kernels/eloc"
-STATE, LOOP, EVIDENCE = f"{KERNELS}/state.py", f"{KERNELS}/loop.py", f"{KERNELS}/evidence.py"
-POSTERIOR, WEIGHTS = f"{KERNELS}/posterior.py", f"{KERNELS}/component_weights.py"
+STATE, LOOP = f"{KERNELS}/state.py", f"{KERNELS}/loop.py"
+EVIDENCE, POSTERIOR = f"{KERNELS}/evidence.py", f"{KERNELS}/posterior.py"
 DEFAULT_SCENARIOS = (
     "dev-bernoulli-100,dev-gaussian-0.1,dev-zipf-300,dev-no-structure,dev-one-cluster,dev-one-hot,"
     "dev-one-hot-groups,dev-outliers"
@@ -79,7 +79,7 @@ VARIANTS = (
     ),
     Variant(
         "no gate: only the mixture",
-        (Change(WEIGHTS, "gate_weights[a] /= total", "gate_weights[a] = 1.0 if a == MIXTURE else 0.0"),),
+        (Change(POSTERIOR, "gate_weights[a] /= total", "gate_weights[a] = 1.0 if a == MIXTURE else 0.0"),),
     ),
     Variant("no leave-one-out", (constant("LEAVE_ONE_OUT_SHARE", "1e18"),)),
     Variant("centres certain in the bonus", (constant("MIN_UNCERTAIN_WEIGHT", "2.0"),)),

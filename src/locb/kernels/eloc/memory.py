@@ -10,8 +10,8 @@ Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels`
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.linear_algebra import packed_trace
-from locb.kernels.eloc.component_weights import component_weight
 from locb.kernels.eloc.evidence import recompute_all_centres, within_variance
+from locb.kernels.eloc.posterior import component_weight
 from locb.kernels.eloc.state import (
     CENTRE_VARIANCE_SHARE,
     MEMORY_LEAD,

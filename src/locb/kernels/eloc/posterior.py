@@ -1,9 +1,9 @@
 """ELOC's posterior of one user: the means and covariances of the components, mixed by their weights.
 
 Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``, the posterior of one component in
-``locb.kernels.eloc.evidence``, the weights in ``locb.kernels.eloc.component_weights``. The centre μ of a component is
-uncertain, with covariance C. With S = V P⁻¹, this adds S C Sᵀ to the covariance V of the user's θ. Without this term,
-ELOC would not explore directions of the features for which no user has data.
+``locb.kernels.eloc.evidence``. The weights are the responsibilities of the components and the gate. The centre μ of a
+component is uncertain, with covariance C. With S = V P⁻¹, this adds S C Sᵀ to the covariance V of the user's θ. Without
+this term, ELOC would not explore directions of the features for which no user has data.
 """
 
 import math
@@ -15,7 +15,6 @@ from locb.common.arrays import Floats, Ints
 from locb.common.jit import alloc, entry_point, inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
 from locb.kernels.common.linear_algebra import packed_trace
-from locb.kernels.eloc.component_weights import component_weight, compute_gate_weights, compute_responsibilities
 from locb.kernels.eloc.evidence import (
     compute_evidence,
     everyone_evidence,
@@ -26,9 +25,13 @@ from locb.kernels.eloc.evidence import (
 )
 from locb.kernels.eloc.state import (
     EVERYONE,
+    GAP,
+    MAX_EVIDENCE_GAP,
+    MAX_GAP,
     MAX_NEIGHBOURHOODS,
     MEMBERSHIP_EVIDENCE_GAP,
     MIN_COVARIANCE_WEIGHT,
+    MIN_RELATIVE_WEIGHT,
     MIN_UNCERTAIN_WEIGHT,
     MIN_UNCERTAINTY,
     MIXTURE,
@@ -71,6 +74,67 @@ def allocate_scratch(state: ELOCState, n_arms: int, dim: int) -> ELOCScratch:
         np.empty((dim, 2 * dim + 1)),
         np.zeros(2, np.int64),
     )
+
+
+@inline
+def compute_responsibilities(
+    components: Ints, prior_weights: Floats, log_evidence: Floats, responsibilities: Floats
+) -> None:
+    """Compute the responsibilities of the components, proportional to π exp(ℓ), where ℓ is the log evidence.
+
+    Responsibilities below MIN_RELATIVE_WEIGHT of the largest become 0.
+    """
+    best = -np.inf
+    for c in range(1, components[0] + 1):
+        best = max(best, log_evidence[components[c]])
+    largest = 0.0
+    for c in range(1, components[0] + 1):
+        s = components[c]
+        responsibilities[s] = 0.0
+        if log_evidence[s] >= best - MAX_EVIDENCE_GAP:
+            responsibilities[s] = prior_weights[s] * math.exp(log_evidence[s] - best)
+            largest = max(largest, responsibilities[s])
+    total = 0.0
+    for c in range(1, components[0] + 1):
+        s = components[c]
+        if responsibilities[s] < MIN_RELATIVE_WEIGHT * largest:
+            responsibilities[s] = 0.0
+        total += responsibilities[s]
+    for c in range(1, components[0] + 1):
+        responsibilities[components[c]] /= total
+
+
+@inline
+def compute_gate_weights(learned_scalars: Floats, gate_weights: Floats) -> None:
+    """Compute the gate's weights of everyone, the population and the mixture from their log weights; the sum is 1.
+
+    The log weight of everyone is reduced if the evidence of all users contradicts it.
+    """
+    for a in range(3):
+        gate_weights[a] = learned_scalars[a]
+    gate_weights[EVERYONE] -= max(0.0, learned_scalars[GAP] - MAX_GAP)
+    best = max(gate_weights[EVERYONE], gate_weights[POPULATION], gate_weights[MIXTURE])
+    total = 0.0
+    for a in range(3):
+        gate_weights[a] = math.exp(gate_weights[a] - best)
+        total += gate_weights[a]
+    for a in range(3):
+        gate_weights[a] /= total
+
+
+@inline
+def component_weight(s: int, responsibilities: Floats, gate_weights: Floats) -> float:
+    """Return the total weight of component s in the posterior.
+
+    The total weight is the gate's weight of the mixture times the responsibility of component s. Two components follow
+    the K neighbourhoods: everyone (s = K) and the population (s = K + 1). Both also have a gate weight of their own.
+    """
+    weight: float = gate_weights[MIXTURE] * responsibilities[s]
+    if s == responsibilities.size - 2:
+        weight += gate_weights[EVERYONE]
+    elif s == responsibilities.size - 1:
+        weight += gate_weights[POPULATION]
+    return weight
 
 
 @inline
@@ -123,12 +187,8 @@ def write_covariance(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
 
     It is the sum of the covariances within components, of their uncertain centres, and between the means of components.
     """
-    means, rows, responsibilities, posteriors = (
-        scratch.means,
-        scratch.rows,
-        scratch.responsibilities,
-        scratch.posteriors,
-    )
+    means, rows, posteriors = scratch.means, scratch.rows, scratch.posteriors
+    responsibilities = scratch.responsibilities
     d, everyone, population = means.shape[1], responsibilities.size - 2, responsibilities.size - 1
     for q in range(d, rows.shape[1]):
         rows[POSTERIOR, q] = 0.0
