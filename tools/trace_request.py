@@ -1,7 +1,9 @@
 """List the source files through which one recommendation request passes: python -m tools.trace_request.
 
-The service runs in this process with interpreted kernels, so that the files of the kernels appear too. The user is
-known, and the trace ends when the response is written to the connection. For each file, the output has its callers.
+The service runs in this process with interpreted kernels, so that the files of the kernels appear too. It has no
+tokens. The user is known, and the trace ends when the response is written to the connection. For each file, the output
+has its callers and how often it is re-entered: how often a function in it is called after functions in other files,
+where repeated calls of a function by the same file count once.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ import inspect
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -28,13 +32,16 @@ import locb
 from locb.service.api.app import make_app
 from locb.service.api.auth import Tokens
 from locb.service.config import ServiceConfig
+from locb.service.core.background import store_watchdog, wal_checkpoints
 from locb.service.core.service import Service
+from locb.service.core.startup import snapshots
 from locb.service.server import uvicorn_config
 
 PACKAGE = f"{Path(locb.__file__).parent}{os.sep}"
 RESUMABLE = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 WARM_UP_REQUESTS = 20  # of the same user, so that the traced request creates nothing
-IDLE_SECONDS = 1.0  # until the work after the last commit has ended
+IDLE_SECONDS = 0.2  # until the work after the last response has ended
+HOUR = 3600.0
 ARMS = [{"id": "film 1", "features": {"genre": "drama"}}, {"id": "film 2", "features": {"genre": "crime"}}]
 
 
@@ -66,6 +73,10 @@ class Tracer:
         if call[2] == "_SingleWriteTransport.write_whole":
             self.active = False
 
+    def distinct_calls(self) -> list[tuple[str, str, str]]:
+        """Return the calls without repetitions, in the order of the first calls."""
+        return list(dict.fromkeys(self.calls))
+
     def callers(self) -> dict[str, list[str]]:
         """Return the files that call each file, in the order of the first calls."""
         callers: dict[str, list[str]] = {}
@@ -74,6 +85,11 @@ class Tracer:
             if caller not in known:
                 known.append(caller)
         return callers
+
+    def re_entries(self) -> Counter[str]:
+        """Return how often each file is called after other files were called, not counting its first call."""
+        entered = [file for file, _ in groupby(file for _, file, _ in self.distinct_calls())]
+        return Counter(entered) - Counter(set(entered))
 
 
 def _source_file(frame: FrameType) -> str | None:
@@ -94,8 +110,9 @@ def _calling_file(frame: FrameType) -> str:
 
 @contextmanager
 def running_service(folder: Path, policy: str) -> Iterator[httpx.Client]:
-    """Provide a client of a service that runs in a thread of this process."""
-    service = Service(ServiceConfig(folder, port=0, dim=16, policy=policy))
+    """Provide a client of a service that runs in a thread of this process, without the calls of timers."""
+    store_watchdog.WATCH_INTERVAL = wal_checkpoints.CHECKPOINT_INTERVAL = snapshots.RESERVE_INTERVAL = HOUR
+    service = Service(ServiceConfig(folder, port=0, dim=16, policy=policy, read_timeout=HOUR))
     server = uvicorn.Server(uvicorn_config(make_app(service, Tokens()), service.config))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -140,12 +157,13 @@ def main() -> None:
     arguments = parser.parse_args()
     for policy in arguments.policies:
         tracer = trace_recommendation(policy)
-        callers = tracer.callers()
-        print(f"{policy}: {len(callers)} files")
+        callers, re_entries = tracer.callers(), tracer.re_entries()
+        print(f"{policy}: {len(callers)} files, {re_entries.total()} re-entries")
         for number, (file, names) in enumerate(callers.items(), 1):
-            print(f"  {number:2}  {file}, called from {', '.join(name or 'the event loop' for name in names)}")
+            called_from = ", ".join(name or "the event loop" for name in names)
+            print(f"  {number:2}  {file}, {re_entries[file]} re-entries, called from {called_from}")
         if arguments.functions:
-            for caller, file, function in dict.fromkeys(tracer.calls):
+            for caller, file, function in tracer.distinct_calls():
                 print(f"  {caller or 'the event loop'} -> {file}: {function}")
 
 

@@ -53,7 +53,7 @@ def serve(**options: Any) -> None:
     stored data. Request decisions at /v1/recommend and send rewards to /v1/reward. /openapi.json describes all routes.
     """
     try:
-        from locb.service.api.auth import is_loopback
+        from locb.service.api.middleware import is_loopback
         from locb.service.server import configure_logging
         from locb.service.server import serve as run
         from locb.service.store.database import StoreError

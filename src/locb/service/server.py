@@ -21,7 +21,8 @@ from starlette.types import ASGIApp
 
 from locb.recommender.interfaces import REQUEST_ID
 from locb.service.api.app import make_app
-from locb.service.api.auth import Tokens, is_loopback
+from locb.service.api.auth import Tokens
+from locb.service.api.middleware import is_loopback
 from locb.service.api.token_file import TokenFile
 from locb.service.config import ServiceConfig
 from locb.service.connections import Connections
@@ -97,7 +98,7 @@ def serve(config: ServiceConfig, on_listening: Callable[[str], None]) -> None:
     """
     tokens = Tokens()
     token_file = None if config.token_file is None else TokenFile(config.token_file, tokens)
-    if not tokens and not is_loopback(config.host):
+    if not tokens.required and not is_loopback(config.host):
         reason = "is not a loopback address, so other machines could use the service without a token"
         raise ValueError(f"--host {config.host} {reason}: add --token-file, or use --host 127.0.0.1")
     if token_file is not None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from locb.cli.watch import _read_token
-from locb.service.api.auth import Tokens, is_loopback
+from locb.service.api.auth import Tokens
+from locb.service.api.middleware import is_loopback
 from locb.service.api.scopes import SCOPES
 from locb.service.api.token_file import TokenFile, read_token_file
 
@@ -56,7 +57,7 @@ def test_lines(line: str, token: str, scopes: set[str], tmp_path: Path) -> None:
 
 def test_tokens_match_exactly() -> None:
     tokens = Tokens({FIRST: frozenset({"decide"}), SECOND: frozenset()})
-    assert bool(tokens)
+    assert tokens.required
     assert tokens.granted(FIRST.encode()) == {"decide"}
     assert tokens.granted(SECOND.encode()) == frozenset()
     for wrong in (b"", FIRST.encode()[:-1], FIRST.encode() + b"x", FIRST.upper().encode(), b"\xff\0"):
@@ -64,7 +65,7 @@ def test_tokens_match_exactly() -> None:
 
 
 def test_no_tokens() -> None:
-    assert not Tokens()
+    assert not Tokens().required
     assert Tokens().granted(b"") is None
 
 

@@ -33,11 +33,16 @@ def reward(number: int = 0) -> RewardCommand:
 async def handle_batch(queue: CommandQueue, arriving: int = 0) -> int:
     """Handle one batch, while requests arrive, and return the number of its commands."""
     await asyncio.wait_for(queue.collect(), 60.0)
-    taken = queue.take(256)
-    for _ in range(arriving):
-        queue.put([reward()])
-    queue.end_batch()
-    return len(taken)
+    with queue.take(256) as taken:
+        for _ in range(arriving):
+            queue.put([reward()])
+        return len(taken)
+
+
+def take(queue: CommandQueue) -> int:
+    """Take a batch, and return the number of its commands."""
+    with queue.take(256) as taken:
+        return len(taken)
 
 
 async def queue_under_load(requests: int) -> CommandQueue:
@@ -63,7 +68,7 @@ def test_batch_waits_for_as_many_requests_as_were_concurrent() -> None:
         assert not collecting.done()
         queue.put([reward()])
         await asyncio.wait_for(collecting, 60.0)
-        assert len(queue.take(256)) == 4
+        assert take(queue) == 4
 
     asyncio.run(main())
 
@@ -151,11 +156,11 @@ def test_batch_of_large_requests_is_small() -> None:
             queue.put([command] * 50)
             sizes = []
             while len(queue):
-                sizes.append(len(queue.take(256)))
+                sizes.append(take(queue))
             assert sum(sizes) == 50
             assert max(sizes) * command.parsed.weight < queues.MAX_BATCH_WEIGHT + command.parsed.weight
         queue.put([many_names, reward(), reward()])
-        assert len(queue.take(256)) == 3
+        assert take(queue) == 3
 
     asyncio.run(main())
 

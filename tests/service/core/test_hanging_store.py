@@ -96,10 +96,9 @@ def test_commands_that_the_store_may_have_executed_are_refused_apart() -> None:
     async def main() -> None:
         queue = CommandQueue(10)
         futures = queue.put([ActivateCommand("a", 0.0), ActivateCommand("b", 0.0)])
-        queue.take(1)
-        refused, unknown = errors.stopping(), errors.store_unavailable("no response", unknown=True)
-        queue.refuse(refused, unknown)
-        queue.end_batch()
+        with queue.take(1):
+            refused, unknown = errors.stopping(), errors.store_unavailable("no response", unknown=True)
+            queue.refuse(refused, unknown)
         assert [future.result() for future in futures] == [unknown, refused]
         assert (len(queue), queue.oldest_wait) == (0, 0.0)
 

@@ -21,6 +21,7 @@ from locb.service.api.middleware import (
     JsonResponse,
     MethodRouter,
     RequestRouter,
+    authorize,
     make_endpoint,
     respond,
     to_problem,
@@ -72,7 +73,7 @@ def make_app(
         endpoints.setdefault(route.path, {})[route.method] = make_endpoint(app, route)
     page = _page_endpoint(app, PageFiles(chart_files))
     endpoints |= {"/": {"GET": page}, "/page/{file}": {"GET": page}}
-    description = encode_json(describe_api(ROUTES, service.model.dim, bool(tokens)))
+    description = encode_json(describe_api(ROUTES, service.model.dim, tokens.required))
     endpoints["/openapi.json"] = {"GET": _static_endpoint(description)}
     routers = {path: MethodRouter(methods) for path, methods in endpoints.items()}
     routes = [StarletteRoute(path, router, methods=None) for path, router in routers.items()]
@@ -87,7 +88,7 @@ def _page_endpoint(app: AppContext, files: PageFiles) -> Endpoint:
         headers = request.scope["headers_by_name"]
         name = request.path_params.get("file", INDEX)
         try:
-            app.authorizer.check(request.scope, None)
+            authorize(app, request.scope, None)
             return files.get(name, headers.get(b"if-none-match", b"").decode("latin-1"))
         except Exception as error:
             return problem_response(to_problem(error, f"GET {request.scope['path']}"))

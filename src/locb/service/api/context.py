@@ -16,6 +16,7 @@ class AppContext:
 
     def __init__(self, service: Service, tokens: Tokens) -> None:
         self.service = service
+        self.tokens = tokens
         self.authorizer = Authorizer(tokens, service.config.max_failed_tokens)
         self.limits = Limits(service.config.max_in_flight, service.config.max_body, service.config.max_feature_names)
         self.metrics = Metrics(service, self.limits)

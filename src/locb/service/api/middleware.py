@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from itertools import count
 from typing import Any, get_args
 
@@ -105,6 +107,55 @@ async def respond(response: Response, scope: Scope, receive: Receive, send: Send
         await response(scope, receive, send)
 
 
+def authorize(app: AppContext, request: Scope, scope: str | None) -> None:
+    """Check that a request is allowed.
+
+    If the service has tokens, the request needs a token with this scope, unless the scope is None.
+
+    If the service has no tokens, the header ``Host`` must name localhost or a loopback address, and the header
+    ``Origin``, which browsers send, must be the origin of the service itself. Otherwise any web page could use the
+    service through the browser of its visitor.
+
+    Raises
+    ------
+    ProblemError
+        The problems of ``Authorizer.check``; 403 if one of the two headers has another value.
+    """
+    if app.tokens.required:
+        app.authorizer.check(request, scope)
+        return
+    headers = request["headers_by_name"]
+    host = headers.get(b"host", b"localhost").decode("latin-1")
+    if not is_loopback(_without_port(host)):
+        raise errors.forbidden(_not_local("Host", "name localhost or a loopback address", host))
+    origin = headers.get(b"origin", b"").decode("latin-1")
+    if b"origin" in headers and origin != f"http://{host}":
+        raise errors.forbidden(_not_local("Origin", f"be the address of this service, 'http://{host}'", origin))
+
+
+def _not_local(header: str, allowed: str, value: str) -> str:
+    problem = f"the {header} header must {allowed}, not {value!r}"
+    return f"this service has no tokens: {problem}; to allow other hosts, start the service with --token-file"
+
+
+def _without_port(host: str) -> str:
+    """Return the host name or address in the value of a Host header, without the port and the brackets of IPv6."""
+    if host.startswith("["):
+        return host.partition("]")[0].strip("[]")
+    return host.partition(":")[0]
+
+
+@lru_cache(maxsize=256)
+def is_loopback(host: str) -> bool:
+    """Return whether a host is ``localhost`` or a loopback address. Other host names are not resolved."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
 class MethodRouter:
     """Application of one path, which calls the endpoint of the HTTP method."""
 
@@ -125,7 +176,7 @@ class MethodRouter:
 
 def make_endpoint(app: AppContext, route: Route) -> Endpoint:
     """Return the endpoint of a route: its handler, with the limits, authorization, problems and metrics of the app."""
-    limits, authorizer, metrics, limited = app.limits, app.authorizer, app.metrics, route.limited
+    limits, metrics, limited = app.limits, app.metrics, route.limited
     service = app.service
     handler, scope, query = route.handler, route.scope, route.query
     decoder: msgspec.json.Decoder[Any] | None = (
@@ -139,7 +190,7 @@ def make_endpoint(app: AppContext, route: Route) -> Endpoint:
         working = False
         try:
             headers = request.scope["headers_by_name"]
-            authorizer.check(request.scope, scope)
+            authorize(app, request.scope, scope)
             if limited and service.fatal_error is not None:  # the state in memory does not match the log
                 raise errors.store_unavailable(service.fatal_error)
             content = b"" if decoder is None else await read_body(request.receive, headers, limits)

@@ -62,8 +62,9 @@ class DecisionEncoder:
     ) -> tuple[bytes, bytes]:
         """Return the JSON response to a recommend request, and the packed response for the log."""
         texts, packed_clusters = self._encode_clusters(memberships)
+        ranking = parsed.rank(explanation)
         names, explained = self._explanation(parsed, explanation)
-        packed = PackedResponse(*parsed.rank(explanation), packed_clusters, explained)
+        packed = PackedResponse(*ranking, packed_clusters, explained)
         response = render(decision_id, parsed.request.arms, packed, names, texts, self._users.name_of)
         return response, pack(packed)
 

@@ -147,19 +147,17 @@ class GroupCommitter:
         await self._queue.wait(timeout)
 
     async def _handle_queue(self) -> None:
-        # A cancelled request has no effect yet and is dropped.
-        taken = [(command, future) for command, future, _ in self._queue.take(MAX_BATCH) if not future.done()]
-        if not taken:
-            self._queue.end_batch()
-            return
         batch = None
-        try:
-            batch = await self._handle([command for command, _ in taken])
-            outcomes = batch.outcomes
-        except Exception as error:
-            outcomes = [self.to_problem(error, [command.request_id for command, _ in taken])] * len(taken)
-        finally:
-            self._queue.end_batch()
+        with self._queue.take(MAX_BATCH) as queued:
+            # A cancelled request has no effect yet and is dropped.
+            taken = [(command, future) for command, future, _ in queued if not future.done()]
+            if not taken:
+                return
+            try:
+                batch = await self._handle([command for command, _ in taken])
+                outcomes = batch.outcomes
+            except Exception as error:
+                outcomes = [self.to_problem(error, [command.request_id for command, _ in taken])] * len(taken)
         for (_, future), outcome in zip(taken, outcomes, strict=True):
             if not future.done():
                 future.set_result(outcome)

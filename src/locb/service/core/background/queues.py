@@ -6,8 +6,8 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple
@@ -48,7 +48,6 @@ class CommandQueue:
         self._max_length = max_length
         self._commands: deque[QueuedCommand] = deque()
         self._requests = 0  # calls of ``put`` since the last batch was taken
-        self._requests_in_batch = 0
         self._has_rest = False  # whether the last batch did not take all commands
         self._batch: list[QueuedCommand] = []  # the batch that is handled
         self._concurrency = 1.0  # smoothed number of requests in a batch and of those that arrived while it was handled
@@ -108,10 +107,12 @@ class CommandQueue:
         if self._requests == before:  # the load has probably ended
             self._concurrency = (self._concurrency + before) / 2
 
-    def take(self, limit: int) -> list[QueuedCommand]:
-        """Remove and return up to ``limit`` commands, the batch that is handled until ``end_batch`` is called.
+    @contextmanager
+    def take(self, limit: int) -> Iterator[list[QueuedCommand]]:
+        """Remove up to ``limit`` commands, and provide them as the batch that is handled in the ``with`` block.
 
-        The batch has fewer commands if their requests are large.
+        The batch has fewer commands if their requests are large. Set the outcomes of the batch after the block: the
+        requests that follow a response are not concurrent.
         """
         self._batch = []
         weight = 0
@@ -120,9 +121,13 @@ class CommandQueue:
             self._batch.append(queued)
             if isinstance(queued.command, RecommendCommand):
                 weight += queued.command.parsed.weight
-        self._requests_in_batch, self._requests = self._requests, 0
+        requests_in_batch, self._requests = self._requests, 0
         self._has_rest = bool(self._commands)
-        return self._batch
+        try:
+            yield self._batch
+        finally:
+            self._batch = []
+            self._concurrency += _SMOOTHING * (requests_in_batch + self._requests - self._concurrency)
 
     def refuse(self, problem: ProblemError, in_batch: ProblemError) -> None:
         """Remove all commands, with a problem as their outcome; those of the batch that is handled get ``in_batch``."""
@@ -130,14 +135,6 @@ class CommandQueue:
             if not command.future.done():
                 command.future.set_result(outcome)
         self._commands.clear()
-
-    def end_batch(self) -> None:
-        """Note that the batch has been handled.
-
-        Call this before the outcomes of the batch are set: the requests that follow a response are not concurrent.
-        """
-        self._batch = []
-        self._concurrency += _SMOOTHING * (self._requests_in_batch + self._requests - self._concurrency)
 
 
 Job = tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]]
