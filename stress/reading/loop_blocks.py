@@ -19,9 +19,10 @@ from stress.service_process import ServiceProcess
 from stress.stores import StoreLocation
 
 COMMAND = (sys.executable, "-m", "stress.reading.probed_service")
+QUANTITIES = ("CPU time", "elapsed time")
 POLICIES = ("locb", "club", "sclub", "eloc")
 HISTORY_SECONDS = 70 * 86_400.0  # two spans of 30 days, and more
-# Requests per address: the figure is their median, so that other processes affect it little. Long requests, such as an
+# Requests per address: each figure is their median, so that other processes affect it little. Long requests, such as an
 # export, are repeated only while they take less than MAX_SECONDS together.
 REPEATS, MAX_SECONDS = 7, 20.0
 # Requests of routes with parameters; other GET routes are requested without parameters.
@@ -50,7 +51,9 @@ Request = tuple[str, str, Any]  # method, path and body
 
 
 def loop_blocks(location: StoreLocation, policy: str, users: int) -> dict[str, Any]:
-    """Return, for each GET, each large POST and a DELETE, the longest block of the event loop in milliseconds.
+    """Return, for each GET, each large POST and a DELETE, the longest blocks of the event loop in milliseconds.
+
+    Each request has two figures: the CPU time and the elapsed time of the longest iteration, see ``LoopProbe``.
 
     Parameters
     ----------
@@ -72,7 +75,8 @@ def loop_blocks(location: StoreLocation, policy: str, users: int) -> dict[str, A
             blocks, end = [_probe(server, *make_request())], time.monotonic() + MAX_SECONDS
             while len(blocks) < REPEATS and time.monotonic() < end:
                 blocks.append(_probe(server, *make_request()))
-            figures[name] = round(median(blocks), 1)
+            for quantity, values in zip(QUANTITIES, zip(*blocks, strict=True), strict=True):
+                figures[f"{name}: {quantity}"] = round(median(values), 1)
         server.stop()
     return figures
 
@@ -118,8 +122,8 @@ def _addresses(server: ServiceProcess) -> list[str]:
     return [*paths, *OTHER_PATHS]
 
 
-def _probe(server: ServiceProcess, method: str, path: str, content: Any) -> float:
-    """Send a request, and return the longest iteration of the event loop in ms.
+def _probe(server: ServiceProcess, method: str, path: str, content: Any) -> tuple[float, float]:
+    """Send a request, and return the CPU time and the elapsed time of the longest iteration of the event loop in ms.
 
     The probe of an erasure includes the rebuild of the policy and the backfill of the statistics.
     """
@@ -131,7 +135,8 @@ def _probe(server: ServiceProcess, method: str, path: str, content: Any) -> floa
         _wait_for_backfill(server)
     else:
         _check(path, *(server.get(path) if method == "GET" else server.post(path, content)))
-    return float(server.get("/probe/stop")[1])
+    cpu, elapsed = json.loads(server.get("/probe/stop")[1])
+    return cpu, elapsed
 
 
 def _check(path: str, status: int, body: Any) -> None:

@@ -1,8 +1,8 @@
 """A service whose event loop can be probed; started like ``locb serve`` with ``--data-dir`` and ``--port``.
 
-``GET /probe/start`` starts the probe. ``GET /probe/stop`` stops it and returns the duration of the longest iteration of
-the event loop in milliseconds: for so long, the loop could serve no other request. The views of the dashboard are not
-cached, so that each request computes its response.
+``GET /probe/start`` starts the probe. ``GET /probe/stop`` stops it and returns two figures in milliseconds: the most
+CPU time that the event loop used in one of its iterations, and the most time that elapsed in one. For so long, the loop
+could serve no other request. The views of the dashboard are not cached, so that each request computes its response.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,10 @@ TTLS = ("STATUS_TTL", "HISTORY_TTL", "STATE_TTL", "FEATURE_NAMES_TTL", "STORE_SI
 class LoopProbe:
     """Measures the iterations of the event loop with a callback that is scheduled again in each iteration.
 
-    The duration of an iteration is the elapsed time, without the time for which the operating system let other threads
-    and processes run instead of the loop; or, if that is less, the CPU time of all threads of the service that run
-    Python code. It includes the time for which such a thread held Python's global interpreter lock.
+    The CPU time is that of the thread of the event loop, so that it shows what the handlers compute. The elapsed time
+    is without the time for which the operating system let other threads and processes run although the loop could run.
+    It includes the time for which the loop waits: for the disk, or for another thread of the service that holds
+    Python's global interpreter lock.
     """
 
     def __init__(self) -> None:
@@ -39,31 +39,29 @@ class LoopProbe:
         self._statistics = -1
 
     def start(self) -> None:
-        """Start to measure."""
-        if self._statistics < 0:  # in the thread of the event loop: CPU time and waiting time in ns, time slices
+        """Start to measure; call this in the event loop."""
+        if self._statistics < 0:  # of the thread of the event loop: CPU time and waiting time in ns, time slices
             self._statistics = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
         self._running = True
-        self._longest = 0.0
+        self._cpu = self._elapsed = 0.0
         self._last = self._read_clocks()
         asyncio.get_running_loop().call_soon(self._tick)
 
-    def stop(self) -> float:
-        """Stop, and return the duration of the longest iteration in milliseconds."""
+    def stop(self) -> tuple[float, float]:
+        """Stop, and return the most CPU time and the most elapsed time of an iteration in milliseconds."""
         self._running = False
-        return 1000.0 * self._longest
+        return 1000.0 * self._cpu, 1000.0 * self._elapsed
 
     def _tick(self) -> None:
-        clocks = self._read_clocks()
-        self._longest = max(self._longest, min(now - last for now, last in zip(clocks, self._last, strict=True)))
-        self._last = clocks
+        cpu, elapsed = self._read_clocks()
+        self._cpu, self._elapsed = max(self._cpu, cpu - self._last[0]), max(self._elapsed, elapsed - self._last[1])
+        self._last = cpu, elapsed
         if self._running:
             asyncio.get_running_loop().call_soon(self._tick)
 
     def _read_clocks(self) -> tuple[float, float]:
         waited = 1e-9 * int(os.pread(self._statistics, 100, 0).split()[1])
-        threads = [thread.ident for thread in threading.enumerate() if thread.ident is not None]
-        used = sum(time.clock_gettime(time.pthread_getcpuclockid(ident)) for ident in threads)
-        return time.perf_counter() - waited, used
+        return time.thread_time(), time.perf_counter() - waited
 
 
 def add_probe(app: ASGIApp) -> ASGIApp:

@@ -44,7 +44,12 @@ FIGURES: dict[str, dict[str, Any]] = {
     },
     "dashboard": {"map: chart, seconds": 1.0, "CPU of the pages, %": 1.0},
     "histories": {"requests acknowledged": 100, "histories with violations": {}},
-    "loop_blocks": {"users": 100_000, "GET /v1/clusters": 4.9, "POST /v1/recommend, 1,000 arms": 19.9},
+    "loop_blocks": {
+        "users": 100_000,
+        "GET /v1/clusters: CPU time": 4.9,
+        "GET /v1/clusters: elapsed time": 19.9,
+        "POST /v1/recommend, 1,000 arms: CPU time": 19.9,
+    },
     "soak": {
         "CPU per decision and reward, milliseconds": 0.35,
         "planned decisions": 1000,
@@ -199,12 +204,16 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
         ("hostile", "hostile_clients", {"forged requests not refused": 1}, "1 forged requests not refused"),
         ("dashboard", "dashboard", {"map: chart, seconds": 2.1}, "map: chart, seconds: 2.1, above 2"),
         ("dashboard", "dashboard", {"CPU of the pages, %": 2.5}, "CPU of the pages is 2.5%, above 2%"),
-        ("loop-blocks", "loop_blocks", {"GET /v1/clusters": 5.1}, "GET /v1/clusters: 5.1, above 5"),
-        (
-            "loop-blocks",
-            "loop_blocks",
-            {"DELETE /v1/users/{user}": 20.1},
-            "DELETE /v1/users/{user}: 20.1, above 20",
+        *(
+            ("loop-blocks", "loop_blocks", {name: limit + 0.1}, f"{name}: {limit + 0.1}, above {limit}")
+            for name, limit in (
+                ("GET /v1/clusters: CPU time", 5),
+                ("GET /v1/clusters: elapsed time", 20),
+                ("POST /v1/recommend, 1,000 arms: CPU time", 20),
+                ("POST /v1/recommend, 1,000 arms: elapsed time", 20),
+                ("DELETE /v1/users/{user}: CPU time", 20),
+                ("DELETE /v1/users/{user}: elapsed time", 20),
+            )
         ),
         ("histories", "histories", {"histories with violations": {"lost reward": 2}}, "2 with lost reward"),
         ("histories", "histories", {"requests acknowledged": 0}, "no acknowledged requests"),
@@ -223,12 +232,6 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
             "soak",
             {"per minute": [{"minute": minute, "p99": p99} for minute, p99 in ((1, 31.0), (2, 30.0), (3, 99.0))]},
             "p99 is above 30 ms in these minutes: 1, 3",
-        ),
-        (
-            "loop-blocks",
-            "loop_blocks",
-            {"POST /v1/recommend, 1,000 arms": 20.1},
-            "POST /v1/recommend, 1,000 arms: 20.1, above 20",
         ),
         ("loop-blocks", "loop_blocks", {"users": 99_999}, "99999 users, below 100000"),
     ],
