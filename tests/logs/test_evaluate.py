@@ -11,7 +11,7 @@ import locb
 from locb.logs.bootstrap import Interval, bootstrap_ratio, draw_counts, make_groups, random_stream
 from locb.logs.estimators import FixedEstimators
 from locb.logs.results import BETTER, UNDECIDED, WORSE, PolicyValue, decide, needed_decisions
-from locb.logs.targets import FixedTarget, make_target, reward_range
+from locb.logs.targets import FixedTarget, LearningTarget, make_target, reward_range
 from logs.truth import choose, draw_log, draw_rounds, target_choice
 
 
@@ -296,6 +296,20 @@ def test_rewards_in_euros() -> None:
 def test_reward_range(rewards: list[float], expected: Any) -> None:
     found = reward_range(np.array(rewards * 100, dtype=float))
     assert found == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"), [({}, (0.0, 50.0)), ({"reward_range": [0, 80]}, (0.0, 80.0))], ids=["log", "given"]
+)
+def test_learning_policies_get_the_reward_range_of_the_log_or_the_given_one(
+    parameters: dict[str, Any], expected: tuple[float, float]
+) -> None:
+    log = small_log()
+    euros = dataclasses.replace(log, rewards=50.0 * (np.arange(len(log)) % 2))
+    for name in ("locb", "eloc", "linucb-one"):
+        target = make_target(name, name, euros, True, parameters)
+        assert isinstance(target, LearningTarget)
+        assert target.make(0).get_params()["reward_range"] == expected
 
 
 def test_number_of_decisions_that_would_decide() -> None:
