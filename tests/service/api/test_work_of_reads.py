@@ -9,6 +9,7 @@ import pytest
 
 import locb
 from locb.evaluation.clusters import SimilarUser
+from locb.policies.base.nearest_users import NearestUsers
 from locb.service.core import service as service_module
 from locb.service.core.service import Service
 from locb.service.dashboard import cluster_table
@@ -72,13 +73,24 @@ class Reads:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5])
-def test_similar_users_resolve_as_many_names_as_requested(served: Any, resolved: list[int], limit: int) -> None:
+def test_similar_users_resolve_as_many_names_as_requested(
+    served: Any, resolved: list[int], limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client, service = served
     index = service.require_index(USERS[3])
     available = len(service.policy.similar_users(index, 1000))
+    kept: list[int] = []
+    found = NearestUsers.found
+
+    def count(nearest: NearestUsers) -> Any:
+        kept.append(len(found(nearest)))
+        return found(nearest)
+
+    monkeypatch.setattr(NearestUsers, "found", count)
     similar = client.get(f"/v1/users/{USERS[3]}/similar?limit={limit}").json()["similar"]
     assert len(similar) == min(limit, available)
     assert len(resolved) == len(similar)
+    assert kept == [len(similar)]
 
 
 def test_list_of_clusters_resolves_one_name_per_cluster(served: Any, resolved: list[int]) -> None:
