@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -29,22 +30,21 @@ class LoopProbe:
     """Measures the iterations of the event loop with a callback that is scheduled again in each iteration.
 
     The CPU time is that of the thread of the event loop, so that it shows what the handlers compute. The elapsed time
-    is without the time for which the operating system let other threads and processes run although the loop could run.
-    It includes the time for which the loop waits: for the disk, or for another thread of the service that holds
-    Python's global interpreter lock.
+    includes the time for which the loop waits: for the disk, or for another thread of the service that holds Python's
+    global interpreter lock. It is without the time for which a thread of the service could run, but the operating
+    system let other threads and processes run instead; this thread can also be one that holds the lock.
     """
 
     def __init__(self) -> None:
         self._running = False
-        self._statistics = -1
+        self._waited: dict[int, float] = {}  # time in seconds for which each thread has waited for a CPU
 
     def start(self) -> None:
         """Start to measure; call this in the event loop."""
-        if self._statistics < 0:  # of the thread of the event loop: CPU time and waiting time in ns, time slices
-            self._statistics = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
         self._running = True
         self._cpu = self._elapsed = 0.0
-        self._last = self._read_clocks()
+        self._add_waiting()
+        self._last = time.thread_time(), time.perf_counter()
         asyncio.get_running_loop().call_soon(self._tick)
 
     def stop(self) -> tuple[float, float]:
@@ -53,15 +53,28 @@ class LoopProbe:
         return 1000.0 * self._cpu, 1000.0 * self._elapsed
 
     def _tick(self) -> None:
-        cpu, elapsed = self._read_clocks()
-        self._cpu, self._elapsed = max(self._cpu, cpu - self._last[0]), max(self._elapsed, elapsed - self._last[1])
-        self._last = cpu, elapsed
+        cpu, elapsed = time.thread_time() - self._last[0], time.perf_counter() - self._last[1]
+        self._cpu = max(self._cpu, cpu)
+        self._elapsed = max(self._elapsed, cpu, elapsed - self._add_waiting())
+        self._last = time.thread_time(), time.perf_counter()
         if self._running:
             asyncio.get_running_loop().call_soon(self._tick)
 
-    def _read_clocks(self) -> tuple[float, float]:
-        waited = 1e-9 * int(os.pread(self._statistics, 100, 0).split()[1])
-        return time.thread_time(), time.perf_counter() - waited
+    def _add_waiting(self) -> float:
+        """Return for how long threads that run Python code have waited for a CPU since the last call, in seconds."""
+        waited = {thread.native_id: _waited(thread.native_id) for thread in threading.enumerate() if thread.native_id}
+        added = sum(max(0.0, seconds - self._waited.get(thread, 0.0)) for thread, seconds in waited.items())
+        self._waited = waited
+        return added
+
+
+def _waited(thread: int) -> float:
+    """Return for how long a thread has waited for a CPU although it could run, in seconds."""
+    try:
+        statistics = Path(f"/proc/self/task/{thread}/schedstat").read_bytes()  # CPU and waiting time in ns, time slices
+    except (FileNotFoundError, ProcessLookupError):  # the thread has ended
+        return 0.0
+    return 1e-9 * int(statistics.split()[1])
 
 
 def add_probe(app: ASGIApp) -> ASGIApp:

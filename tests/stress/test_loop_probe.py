@@ -60,9 +60,12 @@ def test_waiting_handler_lets_time_elapse() -> None:
 
 
 def test_thread_with_the_interpreter_lock_uses_no_cpu_time_of_the_loop() -> None:
-    cpu, elapsed = measure(wait_with_interpreter_lock, in_thread=True)
-    assert cpu < SLEEP_SECONDS / 2
-    assert elapsed > 2.0 * cpu  # less than SLEEP_SECONDS if the loop also waits for a CPU
+    for _ in range(20):  # on a busy machine, the threads also wait for a CPU, which does not count
+        cpu, elapsed = measure(wait_with_interpreter_lock, in_thread=True)
+        assert cpu < SLEEP_SECONDS / 2
+        if elapsed > SLEEP_SECONDS / 2:
+            break
+    assert elapsed > SLEEP_SECONDS / 2
 
 
 def test_computing_thread_uses_no_cpu_time_of_the_loop() -> None:
