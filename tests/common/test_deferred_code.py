@@ -31,12 +31,17 @@ def total(values: Any) -> float:
     return result
 
 
+@jit.no_alloc
+def half(value: float) -> float:
+    return 0.5 * value - 1.0 + 1.0
+
+
 @jit.inline_fastmath
 def norm(values: Any) -> float:
     result = 0.0
     for i in range(values.size):
         result += values[i] * values[i]
-    return result
+    return half(result) * 2.0
 
 
 @jit.alloc
@@ -82,6 +87,21 @@ def test_one_version_for_all_constants_without_machine_code() -> None:
     (result,) = results
     assert result.signature.args == (VALUES, types.int64, types.int64)
     assert result.library.get_pointer_to_function(result.fndesc.llvm_func_name) == 0
+
+
+@pytest.mark.skipif(not IS_TESTED, reason=f"Numba {numba.__version__} compiles with its own pipeline")
+def test_options_are_not_those_of_the_first_caller() -> None:
+    """``scaled`` is called by functions that are always inlined, ``half`` by one with another order of sums."""
+    jit.compile_unchecked(both, types.float64(VALUES))
+    for function in (scaled, half):
+        (result,) = function.overloads.values()  # type: ignore[attr-defined]  # of Numba
+        code = str(result.library._final_module)
+        assert "noinline" in code
+        assert "alwaysinline" not in code
+        assert "reassoc" not in code
+    (result,) = norm.overloads.values()  # type: ignore[attr-defined]  # of Numba
+    assert "alwaysinline" in str(result.library._final_module)
+    assert "reassoc" in str(result.library._final_module)
 
 
 def test_other_versions_of_numba_use_its_own_pipeline(tmp_path: Path) -> None:

@@ -8,12 +8,16 @@ import pytest
 
 import locb
 from compiled_calls import call_compiled
-from locb.kernels.eloc.neighbourhoods import refresh_sums
+from locb.common.jit import plain
+from locb.kernels.eloc.neighbourhoods import refresh_sums, solve_neighbourhood
+from locb.kernels.eloc.posterior import allocate_scratch
+from locb.kernels.eloc.rewards import set_scale
 from locb.kernels.eloc.state import (
     EVERYONE,
     GAP,
     LEAST_SQUARES,
     MAX_NEIGHBOURHOODS,
+    NOISE,
     R_CLIPPED,
     RETENTION,
 )
@@ -76,6 +80,21 @@ def test_sums_do_not_drift() -> None:
         pooled, terms = exact_sums(policy)
         assert np.abs(policy._state.pooled_sums - pooled).max() < 1e-8 * np.abs(pooled).max()
         assert np.abs(policy._state.population[LEAST_SQUARES] - terms).max() < 1e-8 * np.abs(terms).max()
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("dim", [1, 2, 7, 12])
+def test_initial_state_is_that_of_the_kernel(dim: int) -> None:
+    """To the last bit, although no compiled code computes it."""
+    policy, computed = (locb.ELOC(n_users=5, dim=dim, n_seeds=3) for _ in range(2))
+    state, scratch = computed._state, plain(allocate_scratch)(computed._state, 1, dim)
+    for array in (state.population, state.centre_posteriors, state.variance_levels, state.learned_scalars[NOISE:]):
+        array[...] = 0
+    call_compiled(set_scale)(state, scratch)
+    for s in range(4):
+        call_compiled(solve_neighbourhood)(state, s, scratch)
+    for name, array in policy._state._asdict().items():
+        assert np.array_equal(array, getattr(state, name)), name
 
 
 @pytest.mark.interpreted

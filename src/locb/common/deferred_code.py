@@ -36,11 +36,16 @@ class _DeferredLibrary(_Library):  # type: ignore[misc]
         return _NoEnvironment
 
     def finalize(self) -> None:
-        """Allow that callers link several copies of the code, of which one is kept."""
+        """Allow that callers link several copies of the code, of which one is kept, and forbid inlining by default.
+
+        Inlining would depend on the callers. The compiled code of the function is thus the same in all entry points.
+        """
         self._raise_if_finalized()
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == Linkage.external:
                 function.linkage = "linkonce_odr"
+                if not any(b"alwaysinline" in attribute for attribute in function.attributes):
+                    function.add_function_attribute("noinline")
         self._finalized = True
 
     def _get_module_for_linking(self) -> Any:

@@ -47,13 +47,15 @@ else:
         return dispatcher
 
 
-# No kernel is called from C, so no C entry point is compiled.
-_COMMON: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
+# No kernel is called from C, so no C entry point is compiled. An option that is not set has the value of the caller for
+# which a function is compiled first, so that the code would depend on the order of compilation.
+_COMMON: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True, "forceinline": False, "fastmath": False}
 # Without the Numba runtime (NRT) there is no reference counting: functions use the arrays of the caller and cannot
 # allocate arrays. In a round of 1 µs, counting the references to twenty arrays took a quarter of the time.
 _NO_ALLOC: dict[str, Any] = {**_COMMON, "_nrt": False}
 _INTERNAL: dict[str, Any] = {"no_cpython_wrapper": True, **_DEFERRED}
 _NO_ALLOC_INTERNAL: dict[str, Any] = {**_NO_ALLOC, **_INTERNAL}
+_INLINE: dict[str, Any] = {**_NO_ALLOC_INTERNAL, "forceinline": True}
 _ALLOC_INTERNAL: dict[str, Any] = {**_COMMON, **_INTERNAL}
 
 
@@ -84,12 +86,12 @@ def no_alloc(function: F) -> F:
 
 def inline_entry_point(function: F) -> F:
     """Compile a function that Python calls, that allocates nothing, and that is inlined into compiled callers."""
-    return cast(F, njit(**_NO_ALLOC, forceinline=True)(function))
+    return cast(F, njit(**{**_NO_ALLOC, "forceinline": True})(function))
 
 
 def inline(function: F) -> F:
     """Compile like ``no_alloc``, and inline the function into every caller: for code that runs often per round."""
-    return cast(F, ignore_literals(njit(**_NO_ALLOC_INTERNAL, forceinline=True)(function)))
+    return cast(F, ignore_literals(njit(**_INLINE)(function)))
 
 
 def inline_fastmath(function: F) -> F:
@@ -98,8 +100,7 @@ def inline_fastmath(function: F) -> F:
     NaN and infinity are handled as usual. The result may differ from that in program order by rounding, and in the sign
     of zero.
     """
-    fastmath = {"reassoc", "contract", "nsz"}
-    return cast(F, ignore_literals(njit(**_NO_ALLOC_INTERNAL, forceinline=True, fastmath=fastmath)(function)))
+    return cast(F, ignore_literals(njit(**{**_INLINE, "fastmath": {"reassoc", "contract", "nsz"}})(function)))
 
 
 def compile_unchecked(function: F, signature: Any) -> F:
@@ -114,11 +115,16 @@ def compile_unchecked(function: F, signature: Any) -> F:
 def compile_callback(function: Callable[..., int], signature: Any) -> int:
     """Return the address of a C function: the compiled code of a function that allocates nothing, cached on disk."""
     result, dispatcher = _compile(function, signature, {**_NO_ALLOC, "no_cfunc_wrapper": False})
-    _callbacks.append(dispatcher)
+    _callbacks[function] = dispatcher
     return cast(int, result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
 
 
-_callbacks: list[Any] = []  # so that the code of callbacks is never freed
+def is_compiled(function: Callable[..., int], signature: Any) -> bool:
+    """Return whether ``compile_callback`` has compiled a function before, in this process or in the disk cache."""
+    return function in _callbacks or KernelCache(function).has(signature)
+
+
+_callbacks: dict[Callable[..., int], Any] = {}  # so that the code of callbacks is never freed
 
 
 def _compile(function: Callable[..., object], signature: Any, options: dict[str, Any]) -> tuple[Any, Any]:

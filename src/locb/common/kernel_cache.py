@@ -21,6 +21,7 @@ from typing import Any
 import llvmlite  # type: ignore[import-untyped]  # has no type hints
 import numba
 from numba.core import compiler
+from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
 from locb.common.cache_dir import cache_dir
@@ -103,6 +104,10 @@ class KernelCache:
         """Delete all compiled versions of the function."""
         for path in self._folder.glob(f"{self._name}-*.kernel"):
             path.unlink(missing_ok=True)
+
+    def has(self, signature: Any) -> bool:
+        """Return whether the cache contains a compiled version for a signature."""
+        return self._path(self._key(signature, cpu_target.target_context.codegen())).exists()
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled version for a signature; None if the cache does not contain it or is disabled."""

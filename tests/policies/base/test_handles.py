@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +12,11 @@ import numpy as np
 import pytest
 
 import locb
+from locb.kernels.common import handles
 from locb.policies.base import compiled
 from policies.helpers import ARMS, DIM, N, contexts, make, make_rounds, state_of
 
+JIT_OFF = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 KINDS = ["linucb-ind", "club", "club-random", "sclub", "locb", "locb-pooled", "eloc", "locb-float32", "eloc-float32"]
 
 
@@ -22,6 +25,10 @@ def step(policy: Any, rounds: locb.Rounds, t: int, n_arms: int = ARMS) -> int:
     arm: int = policy.recommend(user, offered)
     policy.update(user, offered[arm], float(rounds.rewards[t, arm]))
     return arm
+
+
+def scratch_arrays(policy: Any) -> list[Any]:
+    return list(handles._arrays(policy._handle.scratch))
 
 
 def overwrite_free_memory() -> None:
@@ -68,6 +75,33 @@ def test_reused_scratch_gives_the_results_of_new_scratch(kind: str) -> None:
         for policy in (reused, fresh):
             policy.update(user, offered[arm], float(rounds.rewards[t, arm]))
     assert state_of(reused) == state_of(fresh)
+
+
+@pytest.mark.skipif(JIT_OFF, reason="kernels are not compiled")
+@pytest.mark.parametrize("kind", ["locb", "eloc"])
+def test_the_first_recommendation_compiles_a_smaller_function(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If ``run_rounds`` is not in the cache. The arms and the scratch are those of ``run_rounds``, to the last bit."""
+    usual, first, rounds = make(kind, 100), make(kind, 100), make_rounds(100, seed=2)
+    norms = np.linalg.norm(rounds.contexts, axis=2, keepdims=True)
+    offered = rounds.contexts / norms  # of new users, all arms then have the same score, except for rounding
+    for policy in (usual, first):
+        policy.add_users(20)
+    users = np.arange(100) % usual.n_users
+    usual.recommend(0, offered[0])
+    monkeypatch.setattr(handles, "is_compiled", lambda *_: False)
+    arms = [policy.recommend_many(users, offered).tolist() for policy in (usual, first)]
+    assert arms[0] == arms[1]
+    for array in [*scratch_arrays(usual), *scratch_arrays(first)]:
+        array[...] = 0  # entries that are not used contain any values
+    for user, contexts_of_user in zip(users.tolist(), offered, strict=True):
+        assert usual.recommend(user, contexts_of_user) == first.recommend(user, contexts_of_user)
+        for array, other in zip(scratch_arrays(usual), scratch_arrays(first), strict=True):
+            assert array.tobytes() == other.tobytes()
+    assert [policy._handle._table[handles.RUNNER] != 0 for policy in (usual, first)] == [True, False]
+    for policy in (usual, first):
+        policy.update(0, offered[0, 0], 1.0)
+    assert first._handle._table[handles.RUNNER] == first._handle._table[handles.CHOOSER] != 0
+    assert state_of(usual) == state_of(first)
 
 
 @pytest.mark.parametrize("kind", KINDS)

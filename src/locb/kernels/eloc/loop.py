@@ -6,7 +6,7 @@ Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels`
 import math
 
 from locb.common.arrays import Floats, Ints
-from locb.common.jit import entry_point, inline, no_alloc
+from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import expand_contexts, pick_arm, score_arms, screen_arm
 from locb.kernels.common.handles import CHOOSE, LEARN, REUSE
 from locb.kernels.eloc.evidence import is_full_round, is_population_round, own_estimate
@@ -18,7 +18,8 @@ from locb.kernels.eloc.population import (
     update_covariance,
     update_population,
 )
-from locb.kernels.eloc.posterior import allocate_scratch, compute_posterior
+from locb.kernels.eloc.posterior import allocate_scratch as allocate_scratch
+from locb.kernels.eloc.posterior import compute_posterior
 from locb.kernels.eloc.rewards import (
     is_scale_open,
     residual_spread,
@@ -197,6 +198,13 @@ def learn_population(state: ELOCState, i: int, x: Floats, scratch: ELOCScratch) 
 
 
 @no_alloc
+def choose_round(state: ELOCState, scratch: ELOCScratch, i: int, contexts: Floats) -> int:
+    """Return the arm to recommend to user i (see ``locb.kernels.common.handles``)."""
+    compute_posterior(state, i, is_full_round(state.served[i]), scratch)
+    return choose(state, i, contexts, scratch)
+
+
+@no_alloc
 def run_rounds(
     state: ELOCState,
     scratch: ELOCScratch,
@@ -214,12 +222,3 @@ def run_rounds(
             chosen[t] = choose(state, users[t], contexts[t], scratch)
         if steps & LEARN:
             learn_round(state, users[t], contexts[t, chosen[t]], rewards[t, chosen[t]], scratch)
-
-
-@entry_point
-def initialize(state: ELOCState, dim: int) -> None:
-    """Compute the initial population and all centres of a state without rounds."""
-    scratch = allocate_scratch(state, 1, dim)
-    set_scale(state, scratch)
-    state.trace_change[:] = 1.0
-    update_centres(state, scratch)

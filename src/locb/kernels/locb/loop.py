@@ -126,6 +126,12 @@ def allocate_scratch(state: LOCBState, n_arms: int, dim: int) -> tuple[ScoringSc
 
 
 @no_alloc
+def choose_round(state: LOCBState, scratch: tuple[ScoringScratch, UpdateScratch], i: int, contexts: Floats) -> int:
+    """Return the arm to recommend to user i (see ``locb.kernels.common.handles``)."""
+    return choose(state, i, contexts, scratch[0])
+
+
+@no_alloc
 def run_rounds(
     state: LOCBState,
     scratch: tuple[ScoringScratch, UpdateScratch],

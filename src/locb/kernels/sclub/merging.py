@@ -34,7 +34,7 @@ from locb.kernels.sclub.state import (
 )
 
 
-@no_alloc
+@inline
 def is_close(state: SCLUBState, a: int, b: int, d: int) -> bool:
     """Return whether the cluster in slot b is checked and close enough to that in slot a, in estimate and frequency.
 
@@ -55,7 +55,7 @@ def is_close(state: SCLUBState, a: int, b: int, d: int) -> bool:
     return True
 
 
-@no_alloc
+@inline
 def next_block(scan_points: Floats, a: int, first: int, last: int, distances: Floats, d: int) -> int:
     """Return the first block from ``first`` to ``last`` − 1 with a slot that may be close to slot a, or ``last``.
 
@@ -82,7 +82,7 @@ def next_block(scan_points: Floats, a: int, first: int, last: int, distances: Fl
     return last
 
 
-@no_alloc
+@inline
 def next_close(state: SCLUBState, a: int, begin: int, end: int, distances: Floats, d: int) -> int:
     """Return the lowest slot from ``begin`` to ``end`` − 1, except a, for which ``is_close`` is true, or −1."""
     scan_points, last = state.scan_points, (end + BLOCK - 1) >> 6
@@ -98,7 +98,7 @@ def next_close(state: SCLUBState, a: int, begin: int, end: int, distances: Float
     return -1
 
 
-@no_alloc
+@inline
 def update_scan_point(state: SCLUBState, c: int, d: int) -> None:
     """Write the estimate and the reach of the cluster in slot c to the scan points.
 
@@ -144,7 +144,7 @@ def merge_into(state: SCLUBState, a: int, b: int, workspace: Floats) -> None:
     update_scan_point(state, a, d)
 
 
-@no_alloc
+@inline
 def requeue_by_frequency(state: SCLUBState) -> None:
     """Queue the clusters whose merge failed only because of the frequencies, if the difference is now allowed."""
     t = state.int_params[T]
@@ -159,7 +159,7 @@ def requeue_by_frequency(state: SCLUBState) -> None:
         state.float_params[MIN_FREQUENCY_GAP] = min(state.float_params[MIN_FREQUENCY_GAP], state.frequency_gap[c])
 
 
-@no_alloc
+@inline
 def filter_queue(state: SCLUBState, d: int) -> int:
     """Reduce the queue to checked clusters, sorted by slot; update their scan points; return their number."""
     queue, count = state.work_lists, 0
@@ -178,7 +178,7 @@ def filter_queue(state: SCLUBState, d: int) -> int:
     return count
 
 
-@no_alloc
+@inline
 def find_partners(state: SCLUBState, begin: int, count: int, distances: Floats, d: int) -> None:
     """Find the merge partner of each queued cluster c > ``begin``: the lowest slot from ``begin`` to c − 1 close to c.
 

@@ -24,7 +24,6 @@ from locb.policies.parameters import MAX_REWARDS, TIE_RULES
 
 MAX_SCRATCH_BYTES = 1 << 24  # beyond this total scratch of all handles, a policy keeps only the newest handle
 _ARRAY, _FLOAT64 = np.ndarray, np.dtype(np.float64)
-_NO_REWARDS = np.empty((1, 0))
 
 
 class CompiledPolicy(PersistentPolicy):
@@ -118,10 +117,11 @@ class CompiledPolicy(PersistentPolicy):
     def _recommend_converted(self, user: int, contexts: Floats) -> int:
         """Return the arm to show a user, from arguments in the form that the kernels require."""
         handle = self._handle_for(len(contexts))
+        handle.compile(CHOOSE)
         arm = handle.recommend(handle.address, user, contexts)
         if arm == NO_HANDLE:
             contexts, chosen = check_array("contexts", contexts, (None, self._dim)), np.empty(1, np.int64)
-            handle.run(CHOOSE, np.array([user]), contexts[None], _NO_REWARDS, chosen)
+            handle.choose(np.array([user]), contexts[None], chosen)
             arm = int(chosen[0])
         return self._check_arm(arm, user, contexts)
 
@@ -133,6 +133,8 @@ class CompiledPolicy(PersistentPolicy):
         if not self.has_random_choices and handles[0].address != 0:
             arguments = self._kernel, self._readonly_state, n_arms, self._dim, MAX_REWARDS[self._parameters["dtype"]]
             handles += [Handle(*arguments, None) for _ in range(1, thread_count(len(users)))]
+        for handle in handles:
+            handle.compile(CHOOSE)  # before threads are started
         chosen = choose_arms(handles, users, contexts)
         for index in np.flatnonzero(chosen < 0)[:1]:
             self._check_arm(-1, int(users[index]), contexts if contexts.ndim == 2 else contexts[index])
@@ -205,6 +207,7 @@ class CompiledPolicy(PersistentPolicy):
             reward = check_float("reward", reward, -limit, limit)
         mapped = self._reward_scale.map_one("reward", reward, limit)
         handle = self._handle if isinstance(self._handle, Handle) else self._handle_for(1)
+        handle.compile(LEARN)
         if handle.update(handle.address, user, context, mapped) != LEARNED:
             rewards, chosen = np.array([[mapped]]), np.zeros(1, np.int64)
             handle.run(LEARN, np.array([user]), context[None, None], rewards, chosen)

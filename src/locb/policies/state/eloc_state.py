@@ -5,27 +5,38 @@ Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels`
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from locb.common.arrays import Floats, Ints, Words
 from locb.kernels.common.linear_algebra import packed_identity, packed_size, unpack_symmetric
-from locb.kernels.eloc import loop as kernel
 from locb.kernels.eloc.state import (
     BETA,
     CENTRE,
+    CENTRE_VARIANCE_SHARE,
     DELTA,
+    EVERYONE_VARIANCE_RATIO,
     INITIAL_GATE,
     INITIAL_PRIOR_WEIGHTS,
+    INITIAL_SCALE,
+    LOG_DET,
     MAX_NEIGHBOURHOODS,
     N_LIMITS,
     N_SERVED_USERS,
     NOISE,
     NORM_BOUND,
+    POPULATION_VARIANCE,
+    PRECISION,
+    PRIOR_VARIANCE,
     R_INSIDE,
     R_SCALE,
     REFRESH_COUNTER,
     ROBUST,
     SIGMA,
+    UNCERTAINTY,
+    VARIANCE_STEP,
+    WITHIN_VARIANCE,
     ELOCState,
     T,
 )
@@ -101,8 +112,51 @@ def initial_state(
         n_users=np.array([n]),
     )
     rebuild_derived(state)
-    kernel.initialize(state, dim)
+    _set_initial_population(state, dim)
     return state
+
+
+def _set_initial_population(state: ELOCState, dim: int) -> None:
+    """Set the population, and the covariances and variance levels of all centres, to their values before all rounds.
+
+    All matrices are multiples of I. The values equal those of ``set_scale`` and ``update_centres`` in the kernel to
+    the last bit, but need no compiled code.
+    """
+    on_diagonal = dim + np.flatnonzero(packed_identity(dim))
+    variance = _sum(POPULATION_VARIANCE * INITIAL_SCALE / dim, dim) / dim
+    precision, centre_covariance = 1.0 / variance, 1.0 / (1.0 / (PRIOR_VARIANCE * INITIAL_SCALE))
+    population, learned_scalars = state.population, state.learned_scalars
+    population[CENTRE, on_diagonal] = POPULATION_VARIANCE * INITIAL_SCALE / dim
+    population[PRECISION, on_diagonal] = precision
+    population[UNCERTAINTY, 0] = _sum(precision * centre_covariance, dim)
+    population[UNCERTAINTY, on_diagonal] = precision * centre_covariance * precision
+    state.reward_stats[R_SCALE] = learned_scalars[NOISE] = INITIAL_SCALE
+    learned_scalars[LOG_DET] = _log_power(variance, dim)
+    covariance = INITIAL_SCALE * (1.0 / (INITIAL_SCALE * precision))
+    state.centre_posteriors[:, on_diagonal] = covariance
+    within = WITHIN_VARIANCE * _sum(POPULATION_VARIANCE * INITIAL_SCALE / dim, dim) / dim
+    further = CENTRE_VARIANCE_SHARE * _sum(covariance, dim) / dim
+    state.variance_levels[:-1] = _variance_level(within + further)
+    state.variance_levels[-1] = _variance_level(within * EVERYONE_VARIANCE_RATIO + further)
+
+
+def _sum(value: float, count: int) -> float:
+    """Return ``count`` times ``value``, with the rounding errors of a sum of ``count`` terms."""
+    return float(np.full(count, value).cumsum()[-1])
+
+
+def _log_power(value: float, count: int) -> float:
+    """Return ``count`` times the log of ``value``, with the rounding errors of ``decompose`` in the kernel."""
+    product, total = 1.0, 0.0
+    for _ in range(count):
+        product *= value
+        if not 1e-100 < product < 1e100:
+            product, total = 1.0, total + math.log(product)
+    return total + math.log(product)
+
+
+def _variance_level(variance: float) -> int:
+    return math.floor(math.log(variance) / VARIANCE_STEP + 0.5)
 
 
 def grow(state: ELOCState, needed: int) -> ELOCState:
