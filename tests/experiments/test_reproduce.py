@@ -15,6 +15,7 @@ import pytest
 import locb
 from commandline import call
 from locb.evaluation.findings import FAILS, HOLDS
+from locb.evaluation.run_folder import code_digest
 from locb.experiments import paper_values as paper
 from locb.experiments.parallel import Workers
 from locb.experiments.reproduce import TARGETS, plan_reproduction, regret, runs
@@ -157,7 +158,8 @@ def test_values_of_the_paper_are_complete() -> None:
         assert tuple(methods) == paper.METHODS
         for f1, precision, recall in methods.values():
             assert f1 == pytest.approx(2 * precision * recall / (precision + recall), abs=0.011)
-    assert paper.ACCURACY.keys() == paper.DATA.keys()
+    assert set(paper.ACCURACY) == {DataSet(name, {}, None, None, "").paper_name for name in paper.DATA}
+    assert set(paper.NOISES) <= set(paper.DATA)
 
 
 def test_invalid_targets_and_sizes() -> None:
@@ -178,11 +180,13 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(accuracy, "MAX_STABLE_ROUNDS", 300)
     monkeypatch.setattr(paper, "ALPHA2S", paper.ALPHA2S[:2])
     monkeypatch.setattr(paper, "ALPHA_THETAS", paper.ALPHA_THETAS[:2])
+    monkeypatch.setattr(paper, "TAUS", (paper.TAU,))
+    monkeypatch.setattr(paper, "NOISES", {"synthetic": "bernoulli", "synthetic-gaussian-0.2": 0.2})
     path = files.movielens_csv(tmp_path / "ml")
     environment = {"data": "movielens", "path": str(path), "n_users": 30, "cache_dir": str(tmp_path / "cache")}
     with pytest.warns(UserWarning, match="n_users is 30, but the number of eligible users is 8"):
         plan = plan_reproduction(["all"], data={"movielens": environment}, repeats=2, rounds=400)
-    assert plan.data_sets[1].scaled is not None
+    assert plan.data_sets[2].scaled is not None
     plan, ledger = plan.open_folder(tmp_path / "out")
     with Workers(jobs=1) as workers:
         findings = plan.run(ledger, workers)
@@ -199,7 +203,7 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
     names = [table.name for table in findings.tables]
     assert len(set(names)) == len(names)
     assert {claim.evidence for claim in findings.claims} <= set(names)
-    scaled = f"{plan.data_sets[1].scaled:g}"
+    scaled = f"{plan.data_sets[2].scaled:g}"
     assert {"accuracy-movielens", f"accuracy-movielens-truth-{scaled}", f"accuracy-movielens-gamma-{scaled}"} <= set(
         names
     )
@@ -207,14 +211,27 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
         "2 repeats, 400 rounds per regret run, first random seed 0. With fewer than 50,000 rounds"
     )
     assert "true groups" in findings.notes[1]
-    accurate = next(table for table in findings.tables if table.name == "accuracy-synthetic")
-    (measured,) = [row for row in accurate.rows if row["method"] == "LOCB"]
+    by_name = {table.name: table for table in findings.tables}
+    rewards = ["rewards of 0 or 1", "Gaussian noise 0.2"]
+    for name, table in by_name.items():
+        if "synthetic" in name and name != "users-synthetic":
+            assert list(dict.fromkeys(row["rewards"] for row in table.rows)) == rewards
+            assert "rewards of 0 or 1" not in table.title
+    for target in set(TARGETS) - {"users", "accuracy"}:
+        charts = [figure.name for figure in findings.figures if figure.section == target]
+        assert charts[:2] == [f"{target}-synthetic", f"{target}-synthetic-gaussian-0.2"]
+    accurate = by_name["accuracy-synthetic"]
+    binary, gaussian = (row for row in accurate.rows if row["method"] == "LOCB")  # adjacent rows of one table
+    assert [binary["rewards"], gaussian["rewards"]] == rewards
+    assert accurate.rows.index(gaussian) == accurate.rows.index(binary) + 1
+    assert binary["F1"] != gaussian["F1"]
+    measured = binary
     assert measured["setting"] == "tau 10"
     assert measured["paper's F1"] == 0.880
     assert measured["F1 difference"] == pytest.approx(measured["F1"].mean - 0.880)
-    rounds = {row["method"]: row["rounds"].mean for row in accurate.rows}
+    rounds = {row["method"]: row["rounds"].mean for row in accurate.rows if row["rewards"] == rewards[0]}
     assert rounds["ST-CLUB"] == rounds["ST-SCLUB"] == rounds["ST-ELOC"] == rounds["LOCB"]
-    assert [row["method"] for row in accurate.rows][-3:] == ["LOCB as printed", "LOCB", "ST-ELOC"]
+    assert [row["method"] for row in accurate.rows][-6::2] == ["LOCB as printed", "LOCB", "ST-ELOC"]
     assert {"one-to-one F1", "ARI", "NMI", "distinct clusters"} <= set(measured)
     by_seeds = next(table for table in findings.tables if table.name == "seeds-synthetic")
     assert "F1 of LOCB as printed" in by_seeds.rows[0]
@@ -224,9 +241,9 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
     assert not any(claim.section == "users" for claim in counted)
     assert findings.provenance["seeds"] == "0 to 1"
     assert "movielens" in findings.provenance["digest of the data"]
-    assert plan.data_sets[1].environment["features_from"] == "all"
+    assert plan.data_sets[2].environment["features_from"] == "all"
     table = next(table for table in findings.tables if table.name == "regret-synthetic")
-    assert [row["policy"] for row in table.rows if row["regret difference from LOCB"] is None] == ["LOCB"]
+    assert [row["policy"] for row in table.rows if row["regret difference from LOCB"] is None] == ["LOCB", "LOCB"]
 
 
 def test_report_covers_all_runs_of_a_folder(tmp_path: Path) -> None:
@@ -240,8 +257,18 @@ def test_report_covers_all_runs_of_a_folder(tmp_path: Path) -> None:
     assert list(first.sections) == ["regret-by-seeds"]
     assert list(both.sections) == ["users", "regret-by-seeds"]
     assert both.settings["repeats"] == 3
-    assert (ledger.reused, ledger.total) == (15, 15)
+    assert (ledger.reused, ledger.total) == (45, 45)
     assert [claim for claim in both.claims if claim.section == "regret-by-seeds"] == first.claims
+
+
+def test_folder_with_runs_of_other_code_is_refused(tmp_path: Path) -> None:
+    """The commit in the CSV files must be that of all runs."""
+    plan = plan_reproduction(["users"], rounds=200)
+    plan.open_folder(tmp_path)
+    settings = tmp_path / "settings.json"
+    settings.write_text(settings.read_text().replace(code_digest(), "0" * 16))
+    with pytest.raises(ValueError, match=r"has runs with other settings \(digest of the source code was '0000"):
+        plan.open_folder(tmp_path)
 
 
 def test_locb_finds_the_synthetic_clusters_at_tau_10() -> None:
@@ -255,7 +282,7 @@ def test_locb_finds_the_synthetic_clusters_at_tau_10() -> None:
 
 def test_interrupted_command_continues(tmp_path: Path) -> None:
     """The tables after an interruption with Ctrl-C and a second call equal those of an uninterrupted run."""
-    command = ["reproduce", "regret", "--repeats", "3", "--rounds", "20000", "--jobs", "1"]
+    command = ["reproduce", "regret-by-seeds", "--repeats", "3", "--rounds", "20000", "--jobs", "1"]
     called = [sys.executable, "-c", "from locb.cli import main; main()", *command, "--output", "stopped"]
     process = subprocess.Popen(called, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 240.0
@@ -275,9 +302,9 @@ def test_interrupted_command_continues(tmp_path: Path) -> None:
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
     for table in (tmp_path / "straight" / "tables").iterdir():
         assert table.read_bytes() == (tmp_path / "stopped" / "tables" / table.name).read_bytes()
-    assert "of 117 runs from stopped" in again.stdout
+    assert "of 45 runs from stopped" in again.stdout
     assert "Reused" not in done.stdout
-    refused = call("reproduce", "regret", "--rounds", "40000", "--output", "stopped", cwd=tmp_path)
+    refused = call("reproduce", "users", "--rounds", "40000", "--output", "stopped", cwd=tmp_path)
     assert refused.returncode == 2
     assert "has runs with other settings (rounds was 20000 and is now 40000)" in refused.stderr
 

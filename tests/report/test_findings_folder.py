@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from samples import TABLE, findings
 
-from locb.evaluation.findings import Criterion, Measurement
+from locb.evaluation.findings import Claim, Criterion, Measurement
 from locb.report.findings_folder import format_criterion, make_verdict_table, summarize_verdicts, write_findings
 from locb.report.pages.results_page import main, render
 from locb.report.tables.result_table import format_csv, to_csv, to_markdown
@@ -106,3 +106,38 @@ def test_results_page_depends_on_the_csv_files_only(tmp_path: Path) -> None:
     csv_file = docs / "results" / "reproduce" / "accuracy-x.csv"
     csv_file.write_text(csv_file.read_text().replace("0.97635", "0.99999"))
     assert render(docs / "results") != page
+
+
+def test_verdicts_of_variants_are_shown_side_by_side(tmp_path: Path) -> None:
+    found = findings()
+    first, second = found.claims
+    high, low = [Criterion("a above b", Measurement(9.0, 1.0))], [Criterion("a above b", Measurement(-9.0, 1.0))]
+
+    def variant(claim: Claim, data: str, criteria: list[Criterion]) -> Claim:
+        return replace(claim, data=data, criteria=criteria, family="Synthetic", vacuous="")
+
+    claims = [
+        variant(first, "Synthetic, rewards of 0 or 1", high),
+        variant(first, "Synthetic, Gaussian noise 0.1", low),
+        variant(first, "Synthetic, rewards of 0 or 1, as printed", high),
+        variant(first, "Synthetic, Gaussian noise 0.1, as printed", high),
+        variant(second, "Synthetic, rewards of 0 or 1", high),
+        variant(second, "Synthetic, Gaussian noise 0.1", high),
+    ]
+    write_findings(replace(found, claims=claims), tmp_path / "reproduce")
+    for name in ("verify", "scenarios"):
+        write_findings(replace(found, claims=[], figures=[]), tmp_path / name)
+    (tmp_path / "docs").mkdir()
+    main(*(str(tmp_path / name) for name in ("reproduce", "verify", "scenarios")), str(tmp_path / "docs"))
+    page = (tmp_path / "docs" / "results.md").read_text()
+    table = (
+        "| claim | rewards of 0 or 1 | Gaussian noise 0.1 |\n| --- | --- | --- |\n"
+        f"| {first.statement} | holds | **does not hold** |\n"
+        f"| {first.statement.removesuffix('.')} (as printed) | holds | holds |\n"
+        f"| {second.statement} | holds | holds |\n"
+    )
+    assert f"**On Synthetic**: 1 of 2 claims hold.\n\n{table}" in page
+    claims[-1] = variant(second, "Synthetic, Gaussian noise 0.2", high)  # no table unless all claims have all variants
+    write_findings(replace(found, claims=claims), tmp_path / "reproduce")
+    main(*(str(tmp_path / name) for name in ("reproduce", "verify", "scenarios")), str(tmp_path / "docs"))
+    assert "| claim | rewards of 0 or 1 |" not in (tmp_path / "docs" / "results.md").read_text()

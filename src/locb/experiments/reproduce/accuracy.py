@@ -124,7 +124,7 @@ def _summarize_gamma(data: DataSet, gamma: float, truth_gamma: float, records: R
         same = {name: found for name, found in settings.items() if next(iter(found.values())).get("tau", TAU) == TAU}
         scores = {name: float(np.mean([r["f1"] for r in by_seed.values()])) for name, by_seed in same.items()}
         shown[method] = choose_by_other_repeats(same)
-        published = paper.ACCURACY[data.name].get("LOCB" if method == paper.PRINTED else method)
+        published = paper.ACCURACY[data.paper_name].get("LOCB" if method == paper.PRINTED else method)
         best = max(scores, key=lambda name: scores[name])
         rows.append({"method": method, "setting": best, **f1_row(shown[method].values(), published)})
     name = f"accuracy-{data.name}{file_suffix(gamma, truth_gamma)}"

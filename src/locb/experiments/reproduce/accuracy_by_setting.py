@@ -125,9 +125,9 @@ def _discrepancy_note(data: DataSet) -> str:
 
     The note is empty if the paper has no Table 3 for the data set.
     """
-    if data.name not in paper.F1_BY_SEEDS:
+    if data.paper_name not in paper.F1_BY_SEEDS:
         return ""
-    here, there = paper.F1_BY_SEEDS[data.name][-1], paper.ACCURACY[data.name]["LOCB"][0]
+    here, there = paper.F1_BY_SEEDS[data.paper_name][-1], paper.ACCURACY[data.paper_name]["LOCB"][0]
     return (
         f"For {data.label} with 100 seeds and gamma {paper.GAMMA:g}, the paper reports two values of F1: {here:g} in "
         f"Tables 3 and 4, and {there:g} in Tables 1 and 2."
@@ -141,7 +141,7 @@ def summarize_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Targe
         for truth_gamma in data.truth_gammas(gamma):
             records = _collect(outcomes, "n_seeds", truth_gamma, gamma)
             printed = _collect(outcomes, "n_seeds", truth_gamma, gamma, "published")
-            published = paper.F1_BY_SEEDS.get(data.name)
+            published = paper.F1_BY_SEEDS.get(data.paper_name)
             rows = [
                 {"seeds": count} | _row(records[count], printed[count], published and published[index])
                 for index, count in enumerate(paper.SEED_COUNTS)
@@ -195,7 +195,7 @@ def summarize_gamma(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Targe
     found = TargetFindings([], [], [])
     records, printed = _collect(outcomes, "gamma", None), _collect(outcomes, "gamma", None, stop="published")
     for centre, gammas in gamma_ranges(data):
-        published = paper.F1_BY_GAMMA.get(data.name) if centre == paper.GAMMA else None
+        published = paper.F1_BY_GAMMA.get(data.paper_name) if centre == paper.GAMMA else None
         rows = [
             {"gamma": gamma} | _row(records[gamma], printed[gamma], published and published[index])
             for index, gamma in enumerate(gammas)

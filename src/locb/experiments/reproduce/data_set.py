@@ -17,7 +17,7 @@ class DataSet:
     A true group at a gamma is a true cluster of two or more users, see ``Interactions.true_clusters``.
     """
 
-    name: str  # "synthetic", "movielens", "yelp", "yahoo" or "table"
+    name: str  # a name in ``paper.NOISES``, or "movielens", "yelp", "yahoo" or "table"
     environment: dict[str, Any]  # settings of make_environment
     # Smallest gamma at which half of the users are in true groups; None if 0.2, or no gamma at all, is large enough.
     scaled: float | None
@@ -34,8 +34,23 @@ class DataSet:
 
     @property
     def label(self) -> str:
-        """Name for display."""
+        """Name for display, with the rewards of the synthetic environment."""
         return paper.DATA.get(self.name, self.name)
+
+    @property
+    def family(self) -> str:
+        """Name for display without the rewards. All synthetic data sets have the same."""
+        return self.label.partition(", ")[0]
+
+    @property
+    def rewards(self) -> str:
+        """Rewards of a synthetic data set, as text; empty for real data."""
+        return self.label.partition(", ")[2]
+
+    @property
+    def paper_name(self) -> str:
+        """Name of the data set in ``paper_values``. The paper has one synthetic data set, and does not state its noise."""
+        return "synthetic" if self.name in paper.NOISES else self.name
 
     @property
     def gammas(self) -> list[float]:

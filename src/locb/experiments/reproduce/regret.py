@@ -128,7 +128,7 @@ def summarize_regret(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Targ
 
 def _order_claims(data: DataSet, rounds: list[int], best: dict[str, Any], evidence: str) -> list[Claim]:
     final = {label: curves[:, -1] for label, curves in best.items()}
-    source = f"Regret comparison, Figure {3 if data.name in ('synthetic', 'yelp') else 4}"
+    source = f"Regret comparison, Figure {3 if data.paper_name in ('synthetic', 'yelp') else 4}"
 
     def lower(better: str, worse: str) -> Criterion:
         return Criterion.paired(f"regret of {worse} above regret of {better}", final[worse], final[better])

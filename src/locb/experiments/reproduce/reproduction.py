@@ -9,11 +9,13 @@ from typing import Any
 
 from locb.common.validation import ParameterError
 from locb.evaluation.findings import Findings
+from locb.evaluation.run_folder import code_digest
 from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job, Ledger, provenance, run_jobs
 from locb.experiments.parallel import Workers
 from locb.experiments.reproduce import accuracy, accuracy_by_round, accuracy_by_setting, regret, users
 from locb.experiments.reproduce.data_set import DataSet, open_data_set
+from locb.experiments.reproduce.side_by_side import place_side_by_side
 from locb.experiments.reproduce.target import Sizes, Target, TargetFindings
 from locb.policies import make_policy
 
@@ -68,9 +70,10 @@ class Reproduction:
         Raises
         ------
         ValueError
-            If the folder has runs with another number of rounds, another random seed or other data.
+            If the folder has runs of another version of the source code, or with another number of rounds, another
+            random seed or other data.
         """
-        identity = {"rounds": self.sizes.rounds, "seed": self.sizes.seed, "kind": "reproduce"}
+        identity = {"rounds": self.sizes.rounds, "seed": self.sizes.seed, "kind": "reproduce", "code": code_digest()}
         ledger = Ledger(folder, identity | {"data": {data.name: data.digest for data in self.data_sets}})
         covered = ledger.report_scope
         targets = [name for name in TARGETS if name in self.targets or name in covered.get("targets", [])]
@@ -101,10 +104,14 @@ class Reproduction:
         plans = [TARGETS[name].plan(data, self.sizes) for name, data in pairs]
         jobs: list[Job] = list({job.name: job for plan in plans for job in plan}.values())  # targets may share runs
         outcomes = dict(zip((job.name for job in jobs), run_jobs(jobs, ledger, workers, progress), strict=True))
-        found = TargetFindings([], [], [])
+        parts: dict[str, list[tuple[DataSet, TargetFindings]]] = {name: [] for name in self.targets}
         for (name, data), plan in zip(pairs, plans, strict=True):
             part = TARGETS[name].summarize(data, self.sizes, [(job, outcomes[job.name]) for job in plan])
-            found.extend(part._replace(claims=[replace(claim, family=data.label) for claim in part.claims]))
+            claims = [replace(claim, family=data.family) for claim in part.claims]
+            parts[name].append((data, part._replace(claims=claims)))
+        found = TargetFindings([], [], [])
+        for by_data_set in parts.values():
+            found.extend(place_side_by_side(by_data_set))
         environments = {data.name: data.environment for data in self.data_sets}
         ledger.extend_scope(targets=self.targets, repeats=self.sizes.repeats, data=environments)
         sizes = {"repeats": self.sizes.repeats, "rounds": self.sizes.rounds, "seed": self.sizes.seed}
@@ -136,7 +143,7 @@ def plan_reproduction(
     targets : sequence of str, default ("all",)
         Tables and figures to reproduce: names in ``TARGETS``, or "all".
     data : dict, optional
-        Real data in addition to the synthetic environment: settings of
+        Real data in addition to the synthetic environment with each noise in ``paper.NOISES``: settings of
         :func:`~locb.experiments.environment_factory.make_environment` by name ("movielens", "yelp" or "yahoo").
     repeats : int, optional
         Number of runs per setting, each with its own random seed. The default is 5, or 3 if ``quick``.
@@ -161,7 +168,8 @@ def plan_reproduction(
     for name, value, minimum in (("repeats", sizes.repeats, 1), ("rounds", sizes.rounds, 100), ("seed", seed, 0)):
         if value < minimum:
             raise ParameterError(name, f" must be at least {minimum}, not {value}")
-    environments: dict[str, dict[str, Any]] = {"synthetic": {}, **(data or {})}
+    environments: dict[str, dict[str, Any]] = {name: {"noise": noise} for name, noise in paper.NOISES.items()}
+    environments |= data or {}
     for name in ("movielens", "yelp"):  # features from all likes, as in the paper
         if name in environments:
             environments[name] = {"features_from": "all", **environments[name]}

@@ -25,7 +25,12 @@ def plan(data: DataSet, sizes: Sizes) -> list[Job]:
 
 
 def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
-    """Return a map of 60 users, a table of their distances, and the claim that all users have different preferences."""
+    """Return a map of 60 users, a table of their distances, and the claim that all users have different preferences.
+
+    The users of the synthetic environment do not depend on the noise of rewards, so they are shown once.
+    """
+    if data.name != data.paper_name:
+        return TargetFindings([], [], [])
     env: Any = make_environment({**data.environment, "n_users": paper.MAP_USERS}, sizes.seed, warn=False)
     gamma = paper.GAMMA
     if isinstance(env, Interactions) and env.users_in_groups(gamma) < env.n_users / 2:
@@ -33,7 +38,7 @@ def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindi
     groups = [cluster.tolist() for cluster in true_clusters(env, gamma)]
     distances = np.linalg.norm(env.theta[:, None] - env.theta[None, :], axis=2)[np.triu_indices(env.n_users, 1)]
     subtitle = describe_group_map(env.n_users, gamma)
-    name, title = f"users-{data.name}", f"Users: {data.label}"
+    name, title = f"users-{data.name}", f"Users: {data.family}"
     row: dict[str, Any] = {
         "users": env.n_users,
         "smallest distance": float(distances.min()),
@@ -48,5 +53,5 @@ def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindi
     return TargetFindings(
         [ResultTable(name, SECTION, title, [row])],
         [GroupMap(name, SECTION, title, subtitle, env.theta, groups)],
-        [Claim(SECTION, data.label, statement, source, criteria, evidence=name, vacuous=TRIVIAL)],
+        [Claim(SECTION, data.family, statement, source, criteria, evidence=name, vacuous=TRIVIAL)],
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from locb.evaluation.findings import Findings
+from locb.evaluation.run_folder import code_digest
 from locb.experiments.jobs import Ledger, provenance, run_jobs
 from locb.experiments.parallel import Workers
 from locb.experiments.verify import correctness, coverage, growth, safety, termination
@@ -47,9 +48,11 @@ class Verification:
         Raises
         ------
         ValueError
-            If the folder has runs with another random seed or another number of rounds of the check of coverage.
+            If the folder has runs of another version of the source code, or with another random seed or another number
+            of rounds of the check of coverage.
         """
-        return Ledger(folder, {"kind": "verify", "seed": self.seed, "coverage_rounds": self.coverage_rounds})
+        identity = {"kind": "verify", "seed": self.seed, "coverage_rounds": self.coverage_rounds, "code": code_digest()}
+        return Ledger(folder, identity)
 
     def run(self, ledger: Ledger, workers: Workers, progress: Callable[[float, float], None] | None = None) -> Findings:
         """Run the jobs whose outcomes are not in the ledger, and return the tables, figures and claims.

@@ -100,7 +100,7 @@ def _render_summary(claims: dict[str, list[dict[str, str]]]) -> list[str]:
     for name, rows in groups.items():
         combined = combine_variants(rows)
         count = Counter(combined.values())
-        lines += [f"**{name}**: {count[HOLDS]} of {len(combined)} claims hold.", ""]
+        lines += [f"**{name}**: {count[HOLDS]} of {len(combined)} claims hold.", "", *_render_variants(rows)]
         for verdict, heading in SUMMARY_HEADINGS.items():
             details: dict[tuple[str, str, str], list[dict[str, str]]] = {}
             for row in rows:
@@ -115,6 +115,25 @@ def _render_summary(claims: dict[str, list[dict[str, str]]]) -> list[str]:
                     lines.append(f"  - {' '.join(text for text in sentences if text)}")
         lines.append("")
     return lines[:-1]
+
+
+def _render_variants(claims: list[dict[str, str]]) -> list[str]:
+    """Return a table of the verdicts side by side, if all claims of a data set were tested in the same variants.
+
+    These variants are the columns. The name of a variant is the part of the data after the name of the data set.
+    Further parts, such as "as printed", distinguish rows.
+    """
+    verdicts: dict[str, dict[str, str]] = {}
+    for row in claims:
+        if row["verdict"] != NOT_COUNTED:
+            _, variant, *rest = row["data"].split(", ", 2) + ["", ""]
+            name = f"{row['claim'].removesuffix('.')} ({rest[0]})" if rest[0] else row["claim"]
+            verdicts.setdefault(name, {})[variant] = VERDICT_LABELS[row["verdict"]]
+    columns = list(dict.fromkeys(variant for found in verdicts.values() for variant in found))
+    if len(columns) < 2 or any(len(found) < len(columns) for found in verdicts.values()):
+        return []
+    cells = [[name, *(found[column] for column in columns)] for name, found in verdicts.items()]
+    return [to_markdown(["claim", *columns], cells), ""]
 
 
 def _format_detail(row: dict[str, str], *, with_verdict: bool) -> str:
