@@ -37,6 +37,7 @@ from locb.report.tables.scenario_matrix import make_matrix_table, make_policy_ta
 SETTINGS = {
     "rounds": None,
     "repeats": 3,
+    "tuning_repeats": 0,
     "grids": {"club": {"alpha": (0.1, 1.0)}, "eloc": {}},
     "command": "locb compare",
 }
@@ -249,6 +250,35 @@ def test_matrix_matches_simulations(tmp_path: Path) -> None:
     assert "Claims" not in (tmp_path / "out" / "index.html").read_text().split("<script>")[0]
 
 
+def test_tuning_repeats_choose_and_are_not_measured(tmp_path: Path) -> None:
+    """Oracle: every setting is simulated alone, and the rules of the choice are applied to the regrets."""
+    works: list[tuple[float, float]] = []
+    options: dict[str, Any] = {"alphas": [0.5], "repeats": 5, "tuning_repeats": 2}
+    found = run_matrix(tmp_path, ["sclub"], ["two-clusters"], lambda *work: works.append(work), **options)
+    tables = {table.name: table.rows for table in found.tables}
+    regret, listed = {}, tables["all-settings"]
+    for row in listed:
+        more = {"alpha": 0.5, "alpha_theta": float(row["setting"].split()[-1])}
+        repeats = range(row["repeats"])
+        regret[row["setting"]] = [simulate("two-clusters", "sclub", repeat, **more) for repeat in repeats]
+        assert row["regret"].mean == pytest.approx(np.mean(regret[row["setting"]]))
+    best = sorted(regret, key=lambda name: sum(regret[name][:2]))[:3]
+    assert {row["setting"]: row["repeats"] for row in listed} == {name: 5 if name in best else 2 for name in regret}
+    measured = []
+    for repeat in (2, 3, 4):
+        others = {name: sum(regret[name]) - regret[name][repeat] for name in best}
+        measured.append(regret[min(others, key=lambda name: others[name])][repeat])
+    assert tables["matrix"][0]["baseline regret"].mean == pytest.approx(np.mean(measured))
+    assert tables["matrix"][0]["baseline regret"].degrees == 2
+    assert "The first 2 repeats run all settings and only choose." in found.notes[0]
+    done, totals = zip(*works, strict=True)
+    assert list(done) == sorted(done)
+    assert done[-1] == totals[-1]
+    again = run_matrix(tmp_path, ["sclub"], ["two-clusters"], **options)
+    assert again.settings["reused"] == len(list((tmp_path / "runs").iterdir()))
+    assert again.tables[0].rows == found.tables[0].rows
+
+
 def test_grid_is_extended_at_an_edge(tmp_path: Path) -> None:
     """CLUB with alpha2 at 4 and above never deletes an edge, so the best setting is inside the grid, or reported."""
     found = run_matrix(tmp_path, ["club"], ["no-structure"], alphas=[0.3], rounds=3_000)
@@ -271,12 +301,12 @@ def test_interrupted_matrix_continues(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_matrix(tmp_path / "a", names, scenarios, stop)
     kept = len(list((tmp_path / "a" / "runs").iterdir()))
-    assert 0 < kept < 16
+    assert 0 < kept < 8  # a run plays all settings of a policy
     resumed = run_matrix(tmp_path / "a", names, scenarios)
     assert resumed.settings["reused"] == kept
     assert resumed.tables[0].rows == run_matrix(tmp_path / "b", names, scenarios).tables[0].rows
     more = run_matrix(tmp_path / "a", names, scenarios, repeats=3)
-    assert 16 <= more.settings["reused"] < len(list((tmp_path / "a" / "runs").iterdir()))
+    assert 8 <= more.settings["reused"] < len(list((tmp_path / "a" / "runs").iterdir()))
     assert len(code_digest()) == 16
 
 
@@ -333,6 +363,7 @@ def test_real_data_is_added_to_the_scenarios(tmp_path: Path) -> None:
         ({"alphas": [-1.0]}, "alpha must be at least 0, not -1.0"),
         ({"rounds": 20}, "rounds must be at least 100, not 20"),
         ({"repeats": 0}, "repeats must be at least 1, not 0"),
+        ({"tuning_repeats": 5}, r"tuning_repeats must be at least 0 and below repeats \(5\), not 5"),
         ({"seed": 998, "repeats": 3}, r"seed \+ repeats at most 1000, .* repeat 1000 is out of range"),
         ({"seed": -1}, "seed must be at least 0 .* repeat -1 is out of range"),
     ],
@@ -370,6 +401,8 @@ def test_command_runs_a_policy_from_a_file(tmp_path: Path, monkeypatch: pytest.M
         (["--scenarios", "all", "--n-seeds", "1"], "--n-seeds cannot be used with --scenarios"),
         (["--scenarios", "all", "--data", "movielens"], "--path is required with --data movielens"),
         (["--scenarios", "all", "--path", "x"], "--path requires --data"),
+        (["--tuning-repeats", "2"], "--tuning-repeats requires --scenarios"),
+        (["--scenarios", "all", "--tuning-repeats", "9"], "--tuning-repeats must be at least 0 and below repeats (5)"),
     ],
 )
 def test_invalid_options_fail_before_any_run(arguments: list[str], message: str, tmp_path: Path) -> None:

@@ -181,6 +181,7 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(paper, "ALPHA2S", paper.ALPHA2S[:2])
     monkeypatch.setattr(paper, "ALPHA_THETAS", paper.ALPHA_THETAS[:2])
     monkeypatch.setattr(paper, "TAUS", (paper.TAU,))
+    monkeypatch.setattr(paper, "GAMMAS", paper.GAMMAS[:3])
     monkeypatch.setattr(paper, "NOISES", {"synthetic": "bernoulli", "synthetic-gaussian-0.2": 0.2})
     path = files.movielens_csv(tmp_path / "ml")
     environment = {"data": "movielens", "path": str(path), "n_users": 30, "cache_dir": str(tmp_path / "cache")}

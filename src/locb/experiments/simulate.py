@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -77,13 +78,27 @@ def simulate(
     ((500,), True)
     """
     _check_arguments(policy, env, rounds, checkpoints)
+    options: dict[str, Any] = {"progress": progress, "checkpoints": checkpoints, "at_checkpoint": at_checkpoint}
+    return play_blocks(policy, env.stream(rounds, seed=seed), rounds=rounds, **options)
+
+
+def play_blocks(
+    policy: Policy,
+    blocks: Iterable[Rounds],
+    *,
+    rounds: int,
+    progress: bool | Callable[[int], None] | None = None,
+    checkpoints: Sequence[int] = (),
+    at_checkpoint: Callable[[], None] | None = None,
+) -> Run:
+    """Run a policy on ``blocks`` with ``rounds`` rounds in total. See :func:`simulate` for the other parameters."""
     regret, rewards, chosen = np.empty(rounds), np.empty(rounds), np.empty(rounds, np.int64)
     seconds, done = 0.0, 0
     with ProgressBar(_reporter(progress)) as bar:
         bar.stage("Compiling", reported=False)
         policy.prepare()
         report = bar.stage("Running")
-        for block in split_rounds(env.stream(rounds, seed=seed), checkpoints):
+        for block in split_rounds(blocks, checkpoints):
             began = time.perf_counter()
             arms = policy.play(block)
             seconds += time.perf_counter() - began

@@ -209,6 +209,14 @@ def compare(
             rich_help_panel=SIZE,
         ),
     ] = 5,
+    tuning_repeats: Annotated[
+        int,
+        typer.Option(
+            help="With --scenarios: number of repeats that run all settings and only choose. The other repeats run "
+            "the three best settings of each policy, and only they are measured. 0: all repeats run all settings.",
+            rich_help_panel=SIZE,
+        ),
+    ] = 0,
     seed: Annotated[
         int,
         typer.Option(
@@ -288,12 +296,14 @@ def compare(
             alphas=alpha_values,
             rounds=rounds,
             repeats=repeats,
+            tuning_repeats=tuning_repeats,
             seed=seed,
             jobs=jobs,
             data=real_data,
             output=output,
         )
         return
+    reject_options(context, ("tuning_repeats",), "requires --scenarios: add --scenarios, or omit the option")
     if environment is not None:
         reason = "cannot be used with --environment; omit one of the two options"
         reject_options(context, ("data", "users", "arms", *SYNTHETIC_OPTIONS), reason)

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
+from locb.common.rounds import Rounds
+from locb.environments import Environment
 from locb.evaluation.clusters import match_clusters
 from locb.evaluation.results import sample_users
 from locb.experiments.comparison.candidates import accepted_parameters
@@ -19,7 +21,7 @@ from locb.experiments.comparison.curve_points import regret_checkpoints
 from locb.experiments.comparison.environment_sources import EnvironmentSource
 from locb.experiments.environment_factory import true_clusters
 from locb.experiments.jobs import Job
-from locb.experiments.simulate import simulate
+from locb.experiments.simulate import play_blocks
 from locb.policies import Policy
 from locb.policies.base.reward_scale import report_problems_to
 
@@ -98,6 +100,19 @@ class Outcome:
         return cls(**fields | arrays | {"clusters": clusters})
 
 
+@dataclass(frozen=True)
+class SharedRounds:
+    """Environment of a repeat and its rounds, which several runs share."""
+
+    environment: Environment
+    blocks: list[Rounds]
+
+    @classmethod
+    def draw(cls, environment: Environment, rounds: int, seed: int) -> SharedRounds:
+        """Draw the rounds of a repeat."""
+        return cls(environment, list(environment.stream(rounds, seed=seed)))
+
+
 def distinct_clusters(policy: Policy) -> list[Ints]:
     """Return the distinct clusters of a policy as arrays of user indices, largest first."""
     found = {cluster.members.tobytes(): cluster.members for cluster in policy.clusters()}
@@ -116,15 +131,18 @@ def run_job(
     return run_task(Task(environment=source, seed=seed, **settings)).to_json()
 
 
-def run_task(task: Task) -> Outcome:
+def run_task(task: Task, shared: SharedRounds | None = None) -> Outcome:
     """Run one task of a comparison and return its outcome, which depends only on the task, except for measured times.
+
+    ``shared`` has the environment and the rounds of the task, if several tasks use them. By default, they are drawn.
 
     Raises
     ------
     ValueError
         If the policy raises an error. The message contains that error, its file and its line.
     """
-    env = task.environment.make(task.seed)
+    env = task.environment.make(task.seed) if shared is None else shared.environment
+    blocks = env.stream(task.rounds, seed=task.seed) if shared is None else shared.blocks
     policy = task.make_policy(n_users=env.n_users, dim=env.dim)
     sampled = sample_users(env.n_users)
     counts: list[int] = []
@@ -149,11 +167,10 @@ def run_task(task: Task) -> Outcome:
 
     try:
         with report_problems_to(problems.append):
-            run = simulate(
+            run = play_blocks(
                 policy,
-                env,
+                blocks,
                 rounds=task.rounds,
-                seed=task.seed,
                 checkpoints=task.cluster_checkpoints,
                 at_checkpoint=record_clusters,
             )

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import locb
 from locb.common.validation import ParameterError
-from locb.evaluation.findings import Findings, Measurement
+from locb.evaluation.findings import Findings
 from locb.evaluation.run_folder import code_digest
 from locb.experiments import paper_values as paper
 from locb.experiments.comparison.comparison_plan import check_settings
@@ -19,18 +17,20 @@ from locb.experiments.comparison.comparison_run import Task
 from locb.experiments.comparison.environment_sources import settings_source
 from locb.experiments.custom_policy import policy_source
 from locb.experiments.environment_factory import make_environment
-from locb.experiments.jobs import Job, Ledger, provenance, run_jobs
+from locb.experiments.jobs import Job, Ledger, provenance
 from locb.experiments.matrix.grids import ALPHAS, MAX_EXTENSIONS, Grid, extend, find_edges, initial_grid, settings
 from locb.experiments.matrix.runs import run_scenario
-from locb.experiments.matrix.scenario_result import ScenarioResult, SettingResult
+from locb.experiments.matrix.scenario_result import ScenarioResult
 from locb.experiments.matrix.summary import summarize
+from locb.experiments.matrix.sweep import FINALISTS, Pair, Setting, Sweep
 from locb.experiments.parallel import Workers
 from locb.experiments.reproduce.data_set import open_data_set
 from locb.experiments.scenarios import DEVELOPMENT, EVALUATION, Scenario, dataset_scenarios, select_scenarios
 from locb.policies import POLICIES, make_policy, policy_spec
 
 MIN_ROUNDS = 100
-Grids = dict[tuple[str, str], Grid]  # (name of a scenario, name of a policy) → grid
+EXTENSION_SHARE = 0.5  # expected work of a further pass with wider grids, relative to the pass before
+Grids = dict[Pair, Grid]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class MatrixPlan:
     alphas: list[float]
     rounds: int | None
     repeats: int
+    tuning_repeats: int
     seed: int
     sizes: dict[str, tuple[int, int, int]]  # scenario → numbers of users, features and arms
     truth_gammas: dict[str, float] = field(default_factory=dict)  # scenario of real data → gamma of the true clusters
@@ -95,42 +96,49 @@ class MatrixPlan:
             for scenario in self.scenarios
             for name in self.policies
         }
-        reused = known = 0
+        scenarios = {scenario.name: scenario for scenario in self.scenarios}
+
+        def make_job(pair: Pair, played: list[Setting], repeat: int) -> Job:
+            return self._job(scenarios[pair[0]], pair[1], played, self.seed + repeat)
+
+        sweep = Sweep(make_job, ledger, workers, progress)
+        swept = range(self.tuning_repeats or self.repeats)
+        measured = range(len(swept), self.repeats)
+        measured_work = sum(
+            make_job(pair, settings(grid)[:FINALISTS], repeat).cost for pair, grid in grids.items() for repeat in measured
+        )
+        later_work = 0.0
         for extensions in range(MAX_EXTENSIONS + 1):
-            results = self._run_grids(grids, ledger, workers, progress)
-            # Runs of an earlier pass are read from the ledger again, and do not count as reused.
-            reused, known = reused + ledger.reused - known, ledger.total
+            wanted = {pair: settings(grid) for pair, grid in grids.items()}
+            work = sweep.play(wanted, swept, later_work + measured_work)
+            results = [self._result(scenario, grids, sweep, wanted) for scenario in self.scenarios]
             edges = {(result.scenario.name, name): found for result in results for name, found in result.edges.items()}
             if extensions == MAX_EXTENSIONS or not edges:
                 break
-            grids |= {key: extend(grids[key], found) for key, found in edges.items()}
-        ledger.reused = reused
+            grids |= {pair: extend(grids[pair], found) for pair, found in edges.items()}
+            later_work = EXTENSION_SHARE * work if extensions + 1 < MAX_EXTENSIONS else 0.0
+        if measured:
+            chosen = {pair: sweep.finalists(pair, settings(grid)) for pair, grid in grids.items()}
+            sweep.play(chosen, measured)
+            results = [self._result(scenario, grids, sweep, chosen) for scenario in self.scenarios]
+        ledger.reused = sweep.reused
         return replace(summarize(results, self.policies, self._settings()), provenance=origin)
 
-    def _run_grids(
-        self, grids: Grids, ledger: Ledger, workers: Workers, progress: Callable[[float, float], None] | None
-    ) -> list[ScenarioResult]:
-        """Run every policy with every setting of its grid in every scenario, and return one result per scenario."""
-        repeats = range(self.seed, self.seed + self.repeats)
-        plan = [
-            (scenario, name, parameters, [self._job(scenario, name, parameters, repeat) for repeat in repeats])
-            for scenario in self.scenarios
-            for name in self.policies
-            for parameters in settings(grids[scenario.name, name])
-        ]
-        outcomes = iter(run_jobs([job for *_, jobs in plan for job in jobs], ledger, workers, progress))
-        found: dict[str, list[SettingResult]] = {scenario.name: [] for scenario in self.scenarios}
-        for scenario, name, parameters, jobs in plan:
-            found[scenario.name].append(_setting_result(name, parameters, [next(outcomes) for _ in jobs]))
-        results = []
-        for scenario in self.scenarios:
-            result = ScenarioResult(scenario, found[scenario.name], self.baselines)
-            edges = {
-                name: find_edges(grids[scenario.name, name], best.parameters)
-                for name, best in result.best_per_policy.items()
-            }
-            results.append(replace(result, edges={name: edge for name, edge in edges.items() if edge}))
-        return results
+    def _result(
+        self, scenario: Scenario, grids: Grids, sweep: Sweep, chosen: Mapping[Pair, list[Setting]]
+    ) -> ScenarioResult:
+        """Return the result of a scenario, in which each policy may use its settings in ``chosen``."""
+        played, dropped = [], []
+        for name in self.policies:
+            pair = scenario.name, name
+            for one in settings(grids[pair]):
+                (played if one in chosen[pair] else dropped).append(sweep.result(pair, one))
+        result = ScenarioResult(scenario, played, self.baselines, tuning=self.tuning_repeats, dropped=dropped)
+        edges = {
+            name: find_edges(grids[scenario.name, name], best.parameters)
+            for name, best in result.best_per_policy.items()
+        }
+        return replace(result, edges={name: edge for name, edge in edges.items() if edge})
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -141,11 +149,12 @@ class MatrixPlan:
             "grids": {name: initial_grid(name, self.alphas) for name in self.policies},
             "rounds": self.rounds,
             "repeats": self.repeats,
+            "tuning_repeats": self.tuning_repeats,
             "seed": self.seed,
             "locb": locb.__version__,
         }
 
-    def _job(self, scenario: Scenario, policy: str, parameters: dict[str, Any], repeat: int) -> Job:
+    def _job(self, scenario: Scenario, policy: str, parameters: list[Setting], repeat: int) -> Job:
         rounds = scenario.rounds if self.rounds is None else self.rounds
         _, dim, n_arms = self.sizes[scenario.name]
         arguments = {
@@ -156,7 +165,7 @@ class MatrixPlan:
             "source": policy_source(self.custom[policy]) if policy in self.custom else None,
         }
         round_cost = policy_spec(policy).cost_class.value
-        cost = rounds * (0.03 * n_arms * dim + round_cost * (dim / 6) ** 2)
+        cost = rounds * (0.03 * n_arms * dim + len(parameters) * round_cost * (dim / 6) ** 2)
         return Job(run_scenario, scenario.settings, scenario.seed(repeat), arguments, cost, data=scenario.name)
 
 
@@ -167,6 +176,7 @@ def plan_matrix(
     alphas: Sequence[float] = ALPHAS,
     rounds: int | None = None,
     repeats: int = 5,
+    tuning_repeats: int = 0,
     seed: int = 0,
     data: dict[str, Any] | None = None,
     custom: Mapping[str, str] | None = None,
@@ -189,6 +199,10 @@ def plan_matrix(
     repeats : int, default 5
         Number of runs per scenario, policy and setting (alpha and, if the policy has one, its threshold). Each repeat
         has its own random seed.
+    tuning_repeats : int, default 0
+        Number of repeats that only choose settings. If it is above 0, the first ``tuning_repeats`` repeats run all
+        settings, and the other repeats run the three settings of each policy that have the lowest mean regret in the
+        first. Only the other repeats are measured. By default, all repeats run all settings and are measured.
     seed : int, default 0
         Number of random seeds of each scenario to skip. Repeat r uses random seed ``scenario.first_seed + seed + r``.
     data : dict, optional
@@ -202,6 +216,9 @@ def plan_matrix(
     check_settings(policies, alphas, MIN_ROUNDS if rounds is None else rounds, repeats)
     if rounds is not None and rounds < MIN_ROUNDS:
         raise ParameterError("rounds", f" must be at least {MIN_ROUNDS}, not {rounds}")
+    if not 0 <= tuning_repeats < repeats:
+        limit = f"repeats ({repeats})"
+        raise ParameterError("tuning_repeats", f" must be at least 0 and below {limit}, not {tuning_repeats}")
     selected = select_scenarios(scenarios)
     for scenario in selected:
         scenario.seed(seed)
@@ -214,6 +231,7 @@ def plan_matrix(
         alphas=[float(alpha) for alpha in alphas],
         rounds=rounds,
         repeats=repeats,
+        tuning_repeats=tuning_repeats,
         seed=seed,
         sizes={scenario.name: _check_scenario(scenario, seed, policies, alphas) for scenario in selected},
         truth_gammas=truth_gammas,
@@ -254,14 +272,3 @@ def _check_scenario(
                 n_users=env.n_users, dim=env.dim
             )
     return env.n_users, env.dim, env.n_arms
-
-
-def _setting_result(policy: str, parameters: dict[str, float], outcomes: list[dict[str, Any]]) -> SettingResult:
-    scores = [outcome["f1"] for outcome in outcomes if outcome["f1"] is not None]
-    return SettingResult(
-        policy,
-        parameters,
-        np.array([outcome["regret"] for outcome in outcomes]),
-        Measurement.from_values(scores) if scores else None,
-        float(np.mean([outcome["microseconds_per_round"] for outcome in outcomes])),
-    )

@@ -38,12 +38,14 @@ class SettingResult:
 
 @dataclass(frozen=True)
 class ScenarioResult:
-    """Results of all policies with all settings in one scenario."""
+    """Results of all policies in one scenario, with all settings that may be chosen."""
 
     scenario: Scenario
     results: list[SettingResult]
     baselines: tuple[str, ...]
     edges: dict[str, list[Edge]] = field(default_factory=dict)  # policy → parameters whose best value is at an edge
+    tuning: int = 0  # number of repeats at the start that choose settings and are not measured
+    dropped: list[SettingResult] = field(default_factory=list)  # settings that have only the tuning repeats
 
     @property
     def best_per_policy(self) -> dict[str, SettingResult]:
@@ -65,12 +67,13 @@ class ScenarioResult:
         return min((best[name] for name in self.baselines), key=lambda result: float(result.regret.mean()))
 
     def tuned_regret(self, *policies: str) -> Floats:
-        """Return the regret in each repeat, where the other repeats choose the policy and its setting.
+        """Return the regret in each measured repeat, where the other repeats choose the policy and its setting.
 
         The regret of a repeat does not influence the choice for this repeat, so the mean is not biased by the choice.
-        With one repeat, the repeat chooses for itself.
+        With one repeat, the repeat chooses for itself. All repeats except the tuning repeats are measured.
         """
-        return leave_one_out(np.array([result.regret for result in self.results if result.policy in policies]))
+        regret = np.array([result.regret for result in self.results if result.policy in policies])
+        return leave_one_out(regret)[self.tuning :]
 
     def ratio(self, policy: str) -> Measurement:
         """Return the mean of ``tuned_regret`` of a policy, divided by that of the baselines."""

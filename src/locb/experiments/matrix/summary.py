@@ -8,6 +8,7 @@ from typing import Any
 from locb.evaluation.findings import Findings, HeatMap, Measurement, ResultTable
 from locb.experiments.matrix.claims import CONTENDER, build_claims, format_ratio, non_inferiority_table
 from locb.experiments.matrix.scenario_result import ScenarioResult, SettingResult, geometric_mean, scenario_interval
+from locb.experiments.matrix.sweep import FINALISTS
 from locb.experiments.scenarios import DEVELOPMENT, EVALUATION
 
 MATRIX, POLICIES = "matrix", "policies"
@@ -130,7 +131,11 @@ def _best_setting_table(results: Sequence[ScenarioResult]) -> ResultTable:
 
 
 def _all_settings_table(results: Sequence[ScenarioResult]) -> ResultTable:
-    rows = [_row(result, entry) for result in results for entry in result.results]
+    rows = [
+        _row(result, entry) | {"repeats": len(entry.regret)}
+        for result in results
+        for entry in [*result.results, *result.dropped]
+    ]
     return ResultTable("all-settings", SECTION, "All settings", rows)
 
 
@@ -183,6 +188,12 @@ def _run_note(settings: dict[str, Any]) -> str:
     )
     defaults = ", ".join(name for name, grid in settings["grids"].items() if not grid)
     runs = f"{settings['repeats']} repeats per scenario, with {rounds} rounds. Grids before their extension: {grids}."
+    if tuning := settings["tuning_repeats"]:
+        runs += (
+            f" The first {tuning} repeats run all settings and only choose. The other repeats run the {FINALISTS} settings "
+            "of each policy with the lowest mean regret in the first, and only they are measured. The setting of each "
+            "measured repeat is chosen by all other repeats."
+        )
     runs += f" With default parameters: {defaults}." if defaults else ""
     return f"{runs} Command: {settings['command']}"
 
