@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTS :=
 TESTED :=
+ALL_PARTS := reproduce verify scenarios
+PARTS := $(ALL_PARTS)
 # Compiled kernels of development commands are cached in the repository.
 CACHED := NUMBA_CACHE_DIR=$(CURDIR)/.kernel_cache
 # Run tests in three processes, also on two cores, because many tests wait for the processes that they start. "worksteal"
@@ -77,11 +79,13 @@ verify: $(VENV)/dev ## check the theorems of the paper, all policies against the
 	@ORACLE_SETTINGS=96 $(CACHED) $(BIN)/python -m pytest $(PARALLEL) -q tests/test_oracle.py
 	@TRUTH_LOGS=400 $(CACHED) $(BIN)/python -m pytest -q -s tests/logs/test_truth.py
 
-results: $(VENV)/data ## run all experiments and write docs/results.md; MOVIELENS=folder, YELP=folder and YAHOO=folder add data
-	@$(CACHED) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) $(if $(YELP),--yelp $(YELP)) $(if $(YAHOO),--yahoo $(YAHOO)) --output runs/results
-	@$(CACHED) $(BIN)/locb verify --output runs/verify
-	@$(CACHED) $(BIN)/locb compare --scenarios all --policies all --repeats 20 $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/scenarios
-	@$(BIN)/python -m locb.report.pages.results_page runs/results runs/verify runs/scenarios docs
+# Each part keeps its finished runs in runs/results. After an interruption, the same command continues.
+results: $(VENV)/data ## run all experiments and write docs/results.md (about 2 hours on two cores); MOVIELENS=folder, YELP=folder and YAHOO=folder add data, PARTS="reproduce verify scenarios" selects parts
+	@$(if $(filter-out $(ALL_PARTS),$(PARTS)),echo "unknown part $(filter-out $(ALL_PARTS),$(PARTS)); choose from $(ALL_PARTS)"; exit 1)
+	@$(if $(filter reproduce,$(PARTS)),$(CACHED) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) $(if $(YELP),--yelp $(YELP)) $(if $(YAHOO),--yahoo $(YAHOO)) --output runs/results/reproduce)
+	@$(if $(filter verify,$(PARTS)),$(CACHED) $(BIN)/locb verify --output runs/results/verify)
+	@$(if $(filter scenarios,$(PARTS)),$(CACHED) $(BIN)/locb compare --scenarios all --policies all --repeats 13 --tuning-repeats 3 $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/results/scenarios)
+	@$(BIN)/python -m locb.report.pages.results_page docs $(foreach part,$(PARTS),$(part)=runs/results/$(part))
 
 screenshots: $(VENV)/dev ## update the images of README.md and docs (about 5 minutes); MOVIELENS=folder adds MovieLens data
 	@$(CACHED) $(BIN)/python -m tools.screenshots $(if $(MOVIELENS),--movielens $(MOVIELENS))

@@ -13,6 +13,7 @@ import locb
 from commandline import CUSTOM_POLICY, call
 from datasets import files
 from locb.cli import app
+from locb.cli.comparison.compare_scenarios import hide_folders
 from locb.evaluation.findings import FAILS, HOLDS, UNDECIDED, Findings, Measurement
 from locb.evaluation.run_folder import code_digest
 from locb.experiments.matrix import plan_matrix
@@ -371,6 +372,12 @@ def test_real_data_is_added_to_the_scenarios(tmp_path: Path) -> None:
 def test_invalid_settings_fail_before_any_run(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plan_matrix(**{"policies": ["linucb-one"], "scenarios": ["overlap"], **change})
+
+
+def test_report_has_the_name_and_not_the_folder_of_the_data() -> None:
+    command = ["compare", "--scenarios", "all", "--path", "/home/ann/ml-latest-small", "--output", "runs/a"]
+    expected = [*command[:4], "ml-latest-small", *command[5:]]
+    assert hide_folders(command) == expected
 
 
 def test_command_runs_a_policy_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

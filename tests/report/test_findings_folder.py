@@ -92,7 +92,7 @@ def test_results_page_depends_on_the_csv_files_only(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     write_findings(replace(findings(), claims=[], figures=[]), tmp_path / "scenarios")
-    main(*(str(tmp_path / name) for name in ("reproduce", "verify", "scenarios")), str(docs))
+    main(str(docs), *(f"{name}={tmp_path / name}" for name in ("reproduce", "verify", "scenarios")))
     page = (docs / "results.md").read_text()
     assert page == render(docs / "results")
     assert "4 claims: 0 hold, 2 do not hold, 2 are undecided.\n0 of them are claims of this project" in page
@@ -128,7 +128,7 @@ def test_verdicts_of_variants_are_shown_side_by_side(tmp_path: Path) -> None:
     for name in ("verify", "scenarios"):
         write_findings(replace(found, claims=[], figures=[]), tmp_path / name)
     (tmp_path / "docs").mkdir()
-    main(*(str(tmp_path / name) for name in ("reproduce", "verify", "scenarios")), str(tmp_path / "docs"))
+    main(str(tmp_path / "docs"), *(f"{name}={tmp_path / name}" for name in ("reproduce", "verify", "scenarios")))
     page = (tmp_path / "docs" / "results.md").read_text()
     table = (
         "| claim | rewards of 0 or 1 | Gaussian noise 0.1 |\n| --- | --- | --- |\n"
@@ -139,5 +139,11 @@ def test_verdicts_of_variants_are_shown_side_by_side(tmp_path: Path) -> None:
     assert f"**On Synthetic**: 1 of 2 claims hold.\n\n{table}" in page
     claims[-1] = variant(second, "Synthetic, Gaussian noise 0.2", high)  # no table unless all claims have all variants
     write_findings(replace(found, claims=claims), tmp_path / "reproduce")
-    main(*(str(tmp_path / name) for name in ("reproduce", "verify", "scenarios")), str(tmp_path / "docs"))
-    assert "| claim | rewards of 0 or 1 |" not in (tmp_path / "docs" / "results.md").read_text()
+    main(str(tmp_path / "docs"), f"reproduce={tmp_path / 'reproduce'}")  # the other parts keep their results
+    page = (tmp_path / "docs" / "results.md").read_text()
+    assert "| claim | rewards of 0 or 1 |" not in page
+    assert "## Policies on many scenarios" in page
+    with pytest.raises(SystemExit, match="empty has no results of verify; run make results PARTS=verify first"):
+        main(str(tmp_path / "docs"), "verify=empty")
+    with pytest.raises(SystemExit, match="unknown part 'other'; choose from reproduce, verify, scenarios"):
+        main(str(tmp_path / "docs"), "other=empty")

@@ -7,9 +7,11 @@ import re
 import shlex
 import shutil
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -107,10 +109,40 @@ def resumable_replays(output: Path) -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+class ProgressLines:
+    """Progress of an experiment whose output is not a terminal: at most one line per minute, with the remaining time.
+
+    Parameters
+    ----------
+    show : callable
+        Function that prints a line.
+    clock : callable, default time.monotonic
+        Function that returns the time in seconds.
+    """
+
+    INTERVAL = 60.0  # seconds
+
+    def __init__(self, show: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._show, self._clock = show, clock
+        self._started = self._shown = clock()
+
+    def __call__(self, done: float, total: float) -> None:
+        """Print a line if the last one is more than a minute old. ``done`` and ``total`` are amounts of work."""
+        now = self._clock()
+        if done <= 0.0 or now - self._shown < self.INTERVAL:
+            return
+        self._shown = now
+        elapsed = now - self._started
+        minutes = elapsed * (total - done) / done / 60.0
+        self._show(f"{done / total:.0%} finished after {elapsed / 60.0:,.0f} min; about {minutes:,.0f} min remaining")
+
+
 def run_all(
     run: Callable[[Callable[[float, float], None]], Result], prepare: Callable[[], None], ledger: Ledger
 ) -> Result:
     """Compile the policies, run an experiment with a progress bar, and return its result.
+
+    If the output is not a terminal, for example a file, progress is printed in lines.
 
     Parameters
     ----------
@@ -125,10 +157,17 @@ def run_all(
         prepare()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("remaining:"), TimeRemainingColumn(), console=console) as bar:
-        task = bar.add_task("Running", total=None)
+        task = bar.add_task("Running", total=None, visible=console.is_terminal)
+        lines = ProgressLines(partial(console.print, markup=False))
+
+        def report(done: float, total: float) -> None:
+            bar.update(task, completed=done, total=total)
+            if not console.is_terminal:
+                lines(done, total)
+
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: console.print(f"note: {message}", style="yellow")
-            result = run(lambda done, total: bar.update(task, completed=done, total=total))
+            result = run(report)
         bar.update(task, completed=1.0, total=1.0)  # if all runs are reused, run reports no progress
     if ledger.reused:
         console.print(f"Reused {ledger.reused} of {ledger.total} runs from {ledger.folder}.", soft_wrap=True)

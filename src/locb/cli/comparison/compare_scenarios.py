@@ -41,7 +41,7 @@ def compare_scenarios(
             seed=seed,
             data=data,
             custom=custom,
-            command=shlex.join(["locb", *sys.argv[1:]]),
+            command=shlex.join(["locb", *hide_folders(sys.argv[1:])]),
         )
     folder = output or Path("runs") / "scenarios"
     with workers, resumable(plan.open_folder(folder)) as ledger:
@@ -49,3 +49,11 @@ def compare_scenarios(
         console.print(make_matrix_table(findings))
         console.print(make_policy_table(findings))
         report_findings(findings, folder)
+
+
+def hide_folders(arguments: list[str]) -> list[str]:
+    """Return the arguments of the command for the report, with the name of the data set in place of its path."""
+    return [
+        Path(word).name if before == "--path" else word
+        for before, word in zip(["", *arguments], arguments, strict=False)
+    ]

@@ -1,9 +1,9 @@
 """Generator of the page docs/results.md from the results of a reproduction, a verification and a scenario matrix.
 
-    python -m locb.report.pages.results_page REPRODUCTION VERIFICATION SCENARIOS DOCS
+    python -m locb.report.pages.results_page DOCS reproduce=FOLDER verify=FOLDER scenarios=FOLDER
 
-This command copies the CSV files and figures of the first three folders to DOCS/results, and writes DOCS/results.md
-from the CSV files.
+This command copies the CSV files and figures of the given folders to DOCS/results, and writes DOCS/results.md from the
+CSV files. A part that is not given keeps its files.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ ratings of 610 users). The paper uses the version of 25 million ratings of 160,0
 run.** If you have their files, add them to `make results` with `YELP=folder YAHOO=folder`, or run:
 
 ```sh
-locb reproduce all --repeats 20 --movielens ml-latest-small --yelp yelp_dataset --yahoo R6A --output runs/results
+locb reproduce all --repeats 20 --movielens ml-latest-small --yelp yelp_dataset --yahoo R6A --output runs/results/reproduce
 ```"""
 
 
@@ -197,11 +197,27 @@ def copy_results(source: Path, target: Path) -> None:
         shutil.copy(path, target / path.name)
 
 
-def main(reproduction: str, verification: str, scenarios: str, docs: str) -> None:
-    """Copy the results of the three run folders to the folder ``docs`` and write results.md."""
+def main(docs: str, *parts: str) -> None:
+    """Copy the results of the given parts to the folder ``docs`` and write results.md.
+
+    Parameters
+    ----------
+    docs : str
+        Folder of the documentation.
+    *parts : str
+        NAME=FOLDER: a name in ``PARTS``, and the folder of its finished run.
+    """
     results = Path(docs) / "results"
-    for name, source in zip(PARTS, (reproduction, verification, scenarios), strict=True):
-        copy_results(Path(source), results / name)
+    sources = {}
+    for part in parts:
+        name, _, folder = part.partition("=")
+        if name not in PARTS:
+            raise SystemExit(f"unknown part {name!r}; choose from {', '.join(PARTS)}")
+        if not (Path(folder) / "tables" / "claims.csv").exists():
+            raise SystemExit(f"{folder} has no results of {name}; run make results PARTS={name} first")
+        sources[name] = Path(folder)
+    for name, source in sources.items():
+        copy_results(source, results / name)
     (Path(docs) / "results.md").write_text(render(results), encoding="utf-8")
 
 
