@@ -19,6 +19,7 @@ from locb.evaluation.run_folder import code_digest
 from locb.experiments import paper_values as paper
 from locb.experiments.parallel import Workers
 from locb.experiments.reproduce import TARGETS, plan_reproduction, regret, runs
+from locb.experiments.reproduce import accuracy_by_setting as by_setting
 from locb.experiments.reproduce.data_set import DataSet
 from locb.experiments.reproduce.target import Sizes, choose_by_other_repeats, inner_optimum
 
@@ -135,6 +136,69 @@ def test_regret_of_club_is_that_of_its_tuned_threshold() -> None:
     assert rows["CLUB"]["regret"].mean == pytest.approx((115.8 + 100.8 + 115.8) / 3)
     assert rows["LinUCB-IND"]["setting"] == "alpha 0.8"
     assert len([row for row in found.tables[1].rows if row["policy"] == "SCLUB"]) == 15
+
+
+def test_claims_about_seeds_and_gamma_can_hold_and_fail() -> None:
+    """Claims of Section 6.3 from records that follow them, and from records that contradict them."""
+    data = DataSet("synthetic", {}, None, None, "digest")
+    sizes = Sizes(repeats=3, rounds=100, seed=0)
+
+    def verdicts(plan: Any, summarize: Any, record: Any) -> dict[str, str]:
+        outcomes = [(job, {"records": [record(job)]}) for job in plan(data, sizes)]
+        return {claim.statement: claim.verdict for claim in summarize(data, sizes, outcomes).claims}
+
+    def record(job: Any, **values: float) -> dict[str, float]:
+        shared = dict.fromkeys(("precision", "recall", "one_to_one_f1", "ari", "nmi", "clusters", "recovered"), 0.5)
+        noise = 0.001 * job.seed
+        return {"truth_gamma": job.settings["gamma"], "rounds": 9, "f1": 0.5} | shared | {
+            name: value + noise for name, value in values.items()
+        }  # fmt: skip
+
+    def by_seeds(job: Any, few: float) -> dict[str, float]:
+        return record(job, recovered=few if job.settings["n_seeds"] == 5 else 5.0)
+
+    statement = "With 5 seeds, LOCB recovers 2 of the 5 clusters; with 20 seeds, it recovers almost all 5."
+    for few, verdict in ((2.0, HOLDS), (3.0, FAILS), (1.0, FAILS)):
+        found = verdicts(by_setting.plan_seeds, by_setting.summarize_seeds, lambda job, few=few: by_seeds(job, few))
+        assert found[statement] == verdict
+
+    def by_gamma(job: Any, sign: float) -> dict[str, float]:
+        gamma = sign * job.settings["gamma"]
+        return record(job, precision=0.5 - gamma * (1 + 0.01 * job.seed), recall=0.5 + gamma * (1 + 0.01 * job.seed))
+
+    for sign, verdict in ((1.0, HOLDS), (-1.0, FAILS)):
+        found = verdicts(by_setting.plan_gamma, by_setting.summarize_gamma, lambda job, sign=sign: by_gamma(job, sign))
+        assert found["A large gamma lowers the precision."] == verdict
+        assert found["A small gamma raises the precision and lowers the recall."] == verdict
+
+
+def test_recovered_clusters_have_a_high_f1() -> None:
+    env = locb.Synthetic(**SMALL, noise=0.05, seed=2)
+    policy = locb.LOCB(n_users=12, dim=env.dim, n_seeds=12, seed=2)
+    policy.play(env.rounds(3_000, seed=2))
+    truth = env.true_clusters()
+    (score,) = runs._scores(policy, [(0.2, truth)])
+    f1 = []
+    for cluster in truth:
+        members = set(cluster.tolist())
+        found = [set(other.members.tolist()) for other in policy.clusters()]
+        f1.append(max(2 * len(members & other) / (len(members) + len(other)) for other in found))
+    assert score["f1"] == pytest.approx(np.mean(f1))
+    assert score["recovered"] == sum(value >= 0.8 for value in f1)
+
+
+def test_early_regret_of_club_is_compared_with_both_limits() -> None:
+    data = DataSet("synthetic", {}, None, None, "digest")
+
+    def verdict(factor: float) -> str:
+        outcomes = []
+        for job in regret.plan_regret(data, Sizes(repeats=3, rounds=1_000, seed=0)):
+            final = (100.0 + job.seed) * (factor if job.settings["policy"] == "club" else 1.0)
+            outcomes.append((job, {"rounds": [1_000], "regret": [final]}))
+        claims = regret.summarize_regret(data, Sizes(repeats=3, rounds=1_000, seed=0), outcomes).claims
+        return next(claim.verdict for claim in claims if "within 10%" in claim.statement)
+
+    assert [verdict(factor) for factor in (1.0, 0.8, 1.2)] == [HOLDS, FAILS, FAILS]
 
 
 def test_inner_optimum() -> None:

@@ -11,7 +11,7 @@ import naive
 from locb.evaluation.findings import FAILS, HOLDS, NOT_COUNTED, UNDECIDED, Claim
 from locb.evaluation.theorem_bounds import min_rounds_per_user, regret_bound, termination_bound
 from locb.experiments.parallel import Workers
-from locb.experiments.verify import Verification, correctness, coverage, safety, termination
+from locb.experiments.verify import Verification, correctness, cost, coverage, safety, termination
 from locb.kernels.confidence_radii import RADII
 from locb.kernels.radius_coverage import measure_coverage
 from locb.policies.linucb import initial_estimates
@@ -186,6 +186,32 @@ def test_claims_about_the_safety_screen_can_fail() -> None:
     assert claims(largest_error=1.1)[3].verdict == claims(largest_regret=1.1)[3].verdict == FAILS
 
 
+def test_cost_is_the_number_of_terms_of_the_printed_bonus() -> None:
+    environment = {"n_users": 12, "n_clusters": 3, "noise": 0.05}
+    found = cost.count_terms(environment=environment, seed=3, rounds=2_400)
+    env = locb.Synthetic(**environment, seed=3)
+    policy = locb.LOCB(n_users=12, dim=env.dim, n_seeds=12, seed=3)
+    policy.play(env.rounds(2_400, seed=3))
+    terms = [sum(len(cluster) for cluster in policy.clusters() if user in cluster) for user in range(12)]
+    assert len(set(terms)) > 1
+    assert found == {"terms": pytest.approx(np.mean(np.maximum(terms, 1))), "rounds": 2_400}
+
+
+def test_claim_about_the_cost_depends_on_its_growth() -> None:
+    jobs = cost.plan((50, 100, 200), 3, 0)
+
+    def verdict(power: float) -> str:
+        outcomes = [
+            (job, {"terms": (1 + 0.01 * job.seed) * job.environment["n_users"] ** (power + 0.001 * job.seed)})
+            for job in jobs
+        ]
+        _, (claim,) = cost.summarize(outcomes)
+        return claim.verdict
+
+    assert verdict(1.0) == FAILS
+    assert verdict(0.0) == HOLDS
+
+
 def test_all_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coverage, "ENVIRONMENTS", 100)  # fewer cannot decide, after the correction of p-values
     small = Verification(
@@ -200,7 +226,8 @@ def test_all_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     with Workers(jobs=2) as workers:
         findings = small.run(small.open_folder(tmp_path), workers)
-    assert [table.name for table in findings.tables] == ["coverage", "correctness", "termination", "growth", "safety"]
+    names = ["coverage", "correctness", "termination", "growth", "cost", "safety"]
+    assert [table.name for table in findings.tables] == names
     assert {claim.section for claim in findings.claims} == set(findings.sections)
     verdict = {(claim.statement, claim.data): claim.verdict for claim in findings.claims}
     covered = {claim.statement.split()[2]: claim.verdict for claim in findings.claims if claim.section == "coverage"}
@@ -214,7 +241,7 @@ def test_all_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     # After 1,500 rounds, no bound is informative yet. The claim about single rounds is.
     assert [claim.verdict for claim in bounds] == [NOT_COUNTED] * 2 * len(safety.SCENARIOS) + [HOLDS]
     assert all(claim.criteria[0].verdict == HOLDS for claim in bounds)
-    screened = findings.tables[4].rows
+    screened = findings.tables[5].rows
     assert {(row["scenario"], row["policy"]) for row in screened} == {
         (scenario, policy) for scenario in safety.SCENARIOS for policy in safety.POLICIES
     }

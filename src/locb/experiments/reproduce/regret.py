@@ -135,11 +135,17 @@ def _order_claims(data: DataSet, rounds: list[int], best: dict[str, Any], eviden
 
     early = int(np.searchsorted(rounds, min(rounds[-1], EARLY_ROUNDS_PER_USER * 100)))
     individual, shared = best["LinUCB-IND"][:, early], best["LinUCB-ONE"][:, early]
-    statement = f"regret of LinUCB-IND above regret of LinUCB-ONE after {rounds[early]:,} rounds"
+    club, after = best["CLUB"][:, early], f"after {rounds[early]:,} rounds"
+    statement = f"regret of LinUCB-IND above regret of LinUCB-ONE {after}"
+    similar = [
+        Criterion.paired(f"regret of CLUB above 0.9 times regret of LinUCB-ONE {after}", club, 0.9 * shared),
+        Criterion.paired(f"1.1 times regret of LinUCB-ONE above regret of CLUB {after}", 1.1 * shared, club),
+    ]
     criteria = {
         "LOCB has the lowest regret.": [lower("LOCB", label) for label in BASELINES.values()],
         "At the end LinUCB-IND has lower regret than LinUCB-ONE.": [lower("LinUCB-IND", "LinUCB-ONE")],
         "At the start LinUCB-ONE has lower regret than LinUCB-IND.": [Criterion.paired(statement, individual, shared)],
+        "At the start the regret of CLUB is within 10% of that of LinUCB-ONE.": similar,
         "CLUB has lower regret than LinUCB-ONE.": [lower("CLUB", "LinUCB-ONE")],
         "SCLUB has lower regret than CLUB.": [lower("SCLUB", "CLUB")],
     }

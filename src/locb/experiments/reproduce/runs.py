@@ -17,6 +17,7 @@ from locb.policies import CLUB, LOCB, Policy, make_policy
 
 # Policies that stop in the same round as LOCB: name of the policy, and name of its threshold.
 STOPPED_BASELINES = {"ST-CLUB": ("club", "alpha2"), "ST-SCLUB": ("sclub", "alpha_theta"), "ST-ELOC": ("eloc", "")}
+RECOVERED_F1 = 0.8  # F1 of a found cluster from which on a true cluster counts as recovered
 STOPS = {"radius": "LOCB", "published": paper.PRINTED}  # stopping rule → method
 
 
@@ -251,8 +252,13 @@ def _true_clusters(env: Environment, gammas: Sequence[float]) -> list[tuple[floa
 
 
 def _scores(policy: Policy, truths: list[tuple[float, list[Ints]]]) -> Iterator[dict[str, float]]:
-    """Yield the scores of the clusters of a policy, for each gamma of the true clusters."""
+    """Yield the scores of the clusters of a policy, for each gamma of the true clusters.
+
+    ``recovered`` is the number of true clusters for which a found cluster has an F1 of at least ``RECOVERED_F1``.
+    """
     found = {tuple(cluster.members.tolist()) for cluster in policy.clusters()}
     for gamma, truth in truths:
         score = match_clusters(found, truth)
-        yield {"truth_gamma": gamma, **score._asdict(), **cluster_agreement(found, truth)._asdict()}
+        recovered = sum(match_clusters(found, [cluster]).f1 >= RECOVERED_F1 for cluster in truth)
+        agreement = cluster_agreement(found, truth)._asdict()
+        yield {"truth_gamma": gamma, **score._asdict(), **agreement, "recovered": recovered}

@@ -10,7 +10,7 @@ from locb.evaluation.findings import Findings
 from locb.evaluation.run_folder import code_digest
 from locb.experiments.jobs import Ledger, provenance, run_jobs
 from locb.experiments.parallel import Workers
-from locb.experiments.verify import correctness, coverage, growth, safety, termination
+from locb.experiments.verify import correctness, cost, coverage, growth, safety, termination
 from locb.policies import make_policy
 
 SECTIONS = {
@@ -18,20 +18,21 @@ SECTIONS = {
     correctness.SECTION: "Theorem 1: are the final clusters true clusters?",
     termination.SECTION: "Theorem 2: how many rounds until all clusters are final?",
     growth.SECTION: "Theorem 3: how does regret grow?",
+    cost.SECTION: "Cost: does a round get slower with more users?",
     safety.SECTION: "Safety screen: does regret stay below its bound?",
 }
 
 
 @dataclass(frozen=True)
 class Verification:
-    """Plan of the five checks: coverage of the radii, Theorems 1 to 3 of the paper, and the safety screen."""
+    """Plan of the six checks: coverage of the radii, Theorems 1 to 3, cost of a round, and the safety screen."""
 
     coverage_rounds: int  # rounds per environment of the check of coverage
     theory_rounds: int  # rounds per environment for the theory radius, which begins to shrink only after many rounds
     users: int  # number of users in the check of Theorem 1
     gammas: tuple[float, ...]  # gammas in the check of Theorem 1; sequential arrivals use the first one only
-    repeats: int  # environments per setting in the checks of Theorems 1 to 3 and of the safety screen
-    user_counts: tuple[int, ...]  # numbers of users in the check of Theorem 2
+    repeats: int  # environments per setting in all checks except coverage
+    user_counts: tuple[int, ...]  # numbers of users in the checks of Theorem 2 and of the cost
     rounds: int  # rounds per run in the check of Theorem 3
     safety_rounds: int  # rounds per run in the check of the safety screen
     seed: int = 0  # random seed of the first environment of each check
@@ -71,6 +72,7 @@ class Verification:
             correctness.SECTION: correctness.plan(self.users, self.gammas, self.repeats, self.seed),
             termination.SECTION: termination.plan(self.user_counts, self.repeats, self.seed),
             growth.SECTION: growth.plan(self.rounds, self.repeats, self.seed),
+            cost.SECTION: cost.plan(self.user_counts, self.repeats, self.seed),
             safety.SECTION: safety.plan(self.safety_rounds, self.repeats, self.seed),
         }
         jobs = [job for plan in plans.values() for job in plan]
@@ -80,13 +82,14 @@ class Verification:
         correct = correctness.summarize(by_section[correctness.SECTION])
         ended = termination.summarize(by_section[termination.SECTION])
         grown = growth.summarize(by_section[growth.SECTION])
+        costs = cost.summarize(by_section[cost.SECTION])
         screened = safety.summarize(by_section[safety.SECTION])
         total = sum(outcome["rounds"] for outcome in outcomes.values())
         return Findings(
             title="Experimental checks of the LOCB theorems and of the safety screen",
-            tables=[*covered[0], *correct[0], *ended[0], *grown[0], *screened[0]],
+            tables=[*covered[0], *correct[0], *ended[0], *grown[0], *costs[0], *screened[0]],
             figures=[*ended[1], *grown[1]],
-            claims=[*covered[1], *correct[1], *ended[2], *grown[2], *screened[1]],
+            claims=[*covered[1], *correct[1], *ended[2], *grown[2], *costs[1], *screened[1]],
             sections=SECTIONS,
             notes=[f"{total:,} rounds in {len(jobs)} runs."],
             settings={**self.__dict__, "total rounds": total},

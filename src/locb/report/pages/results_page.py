@@ -43,7 +43,7 @@ which the distance between the preference vectors of any two users is below gamm
 | re-test | second test of all members of a cluster before it becomes final. LOCB as printed in the paper has no \
 re-test |
 | sequential arrivals | all rounds of one user precede all rounds of the next user |"""
-SECTIONS_WITHOUT_DATA_SET = ("coverage", "correctness", "termination", "growth", "safety", "matrix")
+SECTIONS_WITHOUT_DATA_SET = ("coverage", "correctness", "termination", "growth", "cost", "safety", "matrix")
 VERDICT_LABELS = {HOLDS: "holds", FAILS: "**does not hold**", UNDECIDED: "undecided", NOT_COUNTED: "*not counted*"}
 SUMMARY_HEADINGS = {
     HOLDS: "Holds",
