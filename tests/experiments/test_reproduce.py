@@ -18,7 +18,7 @@ from locb.evaluation.findings import FAILS, HOLDS
 from locb.evaluation.run_folder import code_digest
 from locb.experiments import paper_values as paper
 from locb.experiments.parallel import Workers
-from locb.experiments.reproduce import TARGETS, plan_reproduction, regret, runs
+from locb.experiments.reproduce import TARGETS, open_settings, plan_reproduction, regret, runs
 from locb.experiments.reproduce import accuracy_by_setting as by_setting
 from locb.experiments.reproduce.data_set import DataSet
 from locb.experiments.reproduce.target import Sizes, choose_by_other_repeats, inner_optimum
@@ -172,6 +172,29 @@ def test_claims_about_seeds_and_gamma_can_hold_and_fail() -> None:
         assert found["A small gamma raises the precision and lowers the recall."] == verdict
 
 
+def test_open_settings_are_compared_with_those_of_the_project() -> None:
+    data, sizes = DataSet("synthetic", {}, None, None, "digest"), Sizes(repeats=3, rounds=100, seed=4)
+    outcomes = []
+    for job in open_settings.plan(data, sizes):
+        settings = job.settings.get("parameters", job.settings)
+        value = job.seed + 10.0 * settings["tau"] + 100.0 * settings["alpha"] + 5.0 * (settings.get("sigma") == 0.5)
+        value += 7.0 * (settings.get("ties") == "random")
+        outcomes.append((job, {"regret": [0.0, value], "records": [{"f1": value}]}))
+    (table,) = open_settings.summarize(data, sizes, outcomes).tables
+    differences = [(row["measure"], row["setting"], row["difference"] and row["difference"].mean) for row in table.rows]
+    assert differences == [
+        ("regret", "tau 8, ties first", None),
+        ("regret", "tau 10", pytest.approx(20.0)),
+        ("regret", "tau 12", pytest.approx(40.0)),
+        ("regret", "ties random", pytest.approx(7.0)),
+        ("F1", "sigma 1, alpha 1", None),
+        ("F1", "sigma 0.5", pytest.approx(5.0)),
+        ("F1", "alpha 0.8", pytest.approx(-20.0)),
+        ("F1", "alpha 1.2", pytest.approx(20.0)),
+    ]
+    assert table.rows[0]["mean"].mean == pytest.approx(5.0 + 80.0 + 100.0)
+
+
 def test_recovered_clusters_have_a_high_f1() -> None:
     env = locb.Synthetic(**SMALL, noise=0.05, seed=2)
     policy = locb.LOCB(n_users=12, dim=env.dim, n_seeds=12, seed=2)
@@ -245,7 +268,8 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(paper, "ALPHA2S", paper.ALPHA2S[:2])
     monkeypatch.setattr(paper, "ALPHA_THETAS", paper.ALPHA_THETAS[:2])
     monkeypatch.setattr(paper, "TAUS", (paper.TAU,))
-    monkeypatch.setattr(paper, "GAMMAS", paper.GAMMAS[:3])
+    monkeypatch.setattr(paper, "GAMMAS", (0.4, 0.3, 0.2, 0.19, 0.18))  # small gammas take long
+    monkeypatch.setattr(paper, "ALPHAS", paper.ALPHAS[:2])
     monkeypatch.setattr(paper, "NOISES", {"synthetic": "bernoulli", "synthetic-gaussian-0.2": 0.2})
     path = files.movielens_csv(tmp_path / "ml")
     environment = {"data": "movielens", "path": str(path), "n_users": 30, "cache_dir": str(tmp_path / "cache")}
@@ -256,7 +280,7 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
     with Workers(jobs=1) as workers:
         findings = plan.run(ledger, workers)
     assert list(findings.sections) == list(TARGETS)
-    assert {claim.section for claim in findings.claims} == set(TARGETS)
+    assert {claim.section for claim in findings.claims} == set(TARGETS) - {"open-settings"}
     figures = {(claim.section, claim.source) for claim in findings.claims if "Figure" in claim.source}
     assert figures == {
         ("users", "Cluster structure, Figure 1"),
@@ -282,7 +306,7 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
         if "synthetic" in name and name != "users-synthetic":
             assert list(dict.fromkeys(row["rewards"] for row in table.rows)) == rewards
             assert "rewards of 0 or 1" not in table.title
-    for target in set(TARGETS) - {"users", "accuracy"}:
+    for target in set(TARGETS) - {"users", "accuracy", "open-settings"}:
         charts = [figure.name for figure in findings.figures if figure.section == target]
         assert charts[:2] == [f"{target}-synthetic", f"{target}-synthetic-gaussian-0.2"]
     accurate = by_name["accuracy-synthetic"]

@@ -17,7 +17,8 @@ def reproduce(
         typer.Argument(
             help="What to reproduce: **users** (map of users), **accuracy** (Tables 1 and 2), **rounds** (accuracy by "
             "round), **regret** (regret of the policies of the paper), **seeds** (Table 3: accuracy by the number of "
-            "seed users), **regret-by-seeds**, **gamma** (Table 4: accuracy by gamma), **regret-by-gamma** or **all**.",
+            "seed users), **regret-by-seeds**, **gamma** (Table 4: accuracy by gamma), **regret-by-gamma**, "
+            "**open-settings** (effect of settings that the paper does not state) or **all**.",
             show_default="all",
         ),
     ] = None,
@@ -35,7 +36,7 @@ def reproduce(
         bool,
         typer.Option(
             "--quick",
-            help="Use 3 repeats of 10,000 rounds. This takes about a minute and gives wider confidence intervals.",
+            help="Use 3 repeats of 10,000 rounds. This takes about two minutes and gives wider confidence intervals.",
             rich_help_panel="Size",
         ),
     ] = False,
@@ -70,7 +71,8 @@ def reproduce(
 ) -> None:
     """Reproduce the tables and figures of the LOCB paper, with a verdict for each claim of the paper.
 
-    The experiments use the synthetic environment, and each data set whose path you give. The command writes
+    The experiments use the synthetic environment with rewards of 0 or 1 and with Gaussian noise of standard deviation
+    0.1 and 0.2, and each data set whose path you give. The command writes
     **index.html** (claims and evidence: open it in a browser), **tables/** (CSV and Markdown), **figures/** (PNG and
     SVG) and **runs/** (the outcome of every run) to the folder --output. Repeat the command to continue after Ctrl-C.
     Later commands can add targets, data sets and repeats to the same folder.

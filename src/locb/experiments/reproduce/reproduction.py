@@ -13,7 +13,7 @@ from locb.evaluation.run_folder import code_digest
 from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job, Ledger, provenance, run_jobs
 from locb.experiments.parallel import Workers
-from locb.experiments.reproduce import accuracy, accuracy_by_round, accuracy_by_setting, regret, users
+from locb.experiments.reproduce import accuracy, accuracy_by_round, accuracy_by_setting, open_settings, regret, users
 from locb.experiments.reproduce.data_set import DataSet, open_data_set
 from locb.experiments.reproduce.side_by_side import place_side_by_side
 from locb.experiments.reproduce.target import Sizes, Target, TargetFindings
@@ -30,6 +30,7 @@ TARGETS = {
     "regret-by-seeds": Target("Regret by the number of seeds", regret.plan_by_seeds, regret.summarize_by_seeds),
     "gamma": Target("Accuracy by gamma", accuracy_by_setting.plan_gamma, accuracy_by_setting.summarize_gamma),
     "regret-by-gamma": Target("Regret by gamma", regret.plan_by_gamma, regret.summarize_by_gamma),
+    "open-settings": Target("Settings that the paper does not state", open_settings.plan, open_settings.summarize),
 }
 FULL = Sizes(repeats=paper.REPEATS, rounds=50_000, seed=0)
 QUICK = Sizes(repeats=3, rounds=10_000, seed=0)

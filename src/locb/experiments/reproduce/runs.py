@@ -114,13 +114,14 @@ def final_clusters(
     delta: float,
     stop: str,
     max_rounds: int,
+    alpha: float = 1.0,
 ) -> dict[str, Any]:
     """Return the accuracy of LOCB in the round in which its last cluster becomes final.
 
-    See :func:`accuracy` for the parameters, and :class:`locb.LOCB` for ``stop``.
+    See :func:`accuracy` for the parameters, and :class:`locb.LOCB` for ``stop`` and ``alpha``.
     """
     env = make_environment(environment, seed, warn=False)
-    policy = _make_locb(env, gamma, tau, n_seeds, sigma, delta, seed, stop)
+    policy = _make_locb(env, gamma, tau, n_seeds, sigma, delta, seed, stop, alpha)
     rounds = play_until_final(policy, env, seed, max_rounds)
     truths = _true_clusters(env, truth_gammas)
     return {"records": [{**score, "rounds": rounds} for score in _scores(policy, truths)]}
@@ -223,6 +224,7 @@ def _make_locb(
     delta: float,
     seed: int,
     stop: str = "radius",
+    alpha: float = 1.0,
 ) -> LOCB:
     """Return LOCB with the settings of the paper's accuracy experiments."""
     return LOCB(
@@ -235,6 +237,7 @@ def _make_locb(
         delta=delta,
         radius="clustering",
         stop=stop,
+        alpha=alpha,
         seed=seed,
     )
 
