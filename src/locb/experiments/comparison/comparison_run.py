@@ -165,24 +165,19 @@ def run_task(task: Task, shared: SharedRounds | None = None) -> Outcome:
             complete = len(sampled) == env.n_users
             recorded.append(found if complete else [members[np.isin(members, sampled)] for members in found])
 
+    points: dict[str, Any] = {"checkpoints": task.cluster_checkpoints, "at_checkpoint": record_clusters}
     try:
         with report_problems_to(problems.append):
-            run = play_blocks(
-                policy,
-                blocks,
-                rounds=task.rounds,
-                checkpoints=task.cluster_checkpoints,
-                at_checkpoint=record_clusters,
-            )
+            run = play_blocks(policy, blocks, rounds=task.rounds, **points)
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         cause = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
         raise ValueError(f"policy {task.policy!r} raised an error during the run: {cause}") from error
     found = distinct_clusters(policy)
-    points = regret_checkpoints(task.rounds) - 1
+    recorded_at = regret_checkpoints(task.rounds) - 1
     return Outcome(
-        regret=run.regret[points],
-        cumulative_reward=np.cumsum(run.rewards)[points],
+        regret=run.regret[recorded_at],
+        cumulative_reward=np.cumsum(run.rewards)[recorded_at],
         reward=float(run.rewards.mean()),
         found=[members.tolist() for members in found],
         f1=score(found),

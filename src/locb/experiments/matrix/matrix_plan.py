@@ -20,7 +20,7 @@ from locb.experiments.environment_factory import make_environment
 from locb.experiments.jobs import Job, Ledger, provenance
 from locb.experiments.matrix.grids import ALPHAS, MAX_EXTENSIONS, Grid, extend, find_edges, initial_grid, settings
 from locb.experiments.matrix.runs import run_scenario
-from locb.experiments.matrix.scenario_result import ScenarioResult
+from locb.experiments.matrix.scenario_result import ScenarioResult, SettingResult
 from locb.experiments.matrix.summary import summarize
 from locb.experiments.matrix.sweep import FINALISTS, Pair, Setting, Sweep
 from locb.experiments.parallel import Workers
@@ -105,7 +105,9 @@ class MatrixPlan:
         swept = range(self.tuning_repeats or self.repeats)
         measured = range(len(swept), self.repeats)
         measured_work = sum(
-            make_job(pair, settings(grid)[:FINALISTS], repeat).cost for pair, grid in grids.items() for repeat in measured
+            make_job(pair, settings(grid)[:FINALISTS], repeat).cost
+            for pair, grid in grids.items()
+            for repeat in measured
         )
         later_work = 0.0
         for extensions in range(MAX_EXTENSIONS + 1):
@@ -128,7 +130,8 @@ class MatrixPlan:
         self, scenario: Scenario, grids: Grids, sweep: Sweep, chosen: Mapping[Pair, list[Setting]]
     ) -> ScenarioResult:
         """Return the result of a scenario, in which each policy may use its settings in ``chosen``."""
-        played, dropped = [], []
+        played: list[SettingResult] = []
+        dropped: list[SettingResult] = []
         for name in self.policies:
             pair = scenario.name, name
             for one in settings(grids[pair]):
@@ -192,17 +195,14 @@ def plan_matrix(
         Names of scenarios. "development" and "evaluation" select all scenarios of that role. "all" selects all
         scenarios.
     alphas : sequence of float, default (0.1, 0.3, 1.0)
-        Initial values of alpha, the weight of the exploration bonus. If the best of several values is at an end of the
-        grid in a scenario, this grid gets up to two more values beyond that end.
+        Initial values of alpha, the weight of the exploration bonus. A grid is extended if its best value is at an end.
     rounds : int, optional
         Rounds per run, at least 100. By default each scenario has its own number.
     repeats : int, default 5
-        Number of runs per scenario, policy and setting (alpha and, if the policy has one, its threshold). Each repeat
-        has its own random seed.
+        Number of runs per scenario, policy and setting, each with its own random seed.
     tuning_repeats : int, default 0
-        Number of repeats that only choose settings. If it is above 0, the first ``tuning_repeats`` repeats run all
-        settings, and the other repeats run the three settings of each policy that have the lowest mean regret in the
-        first. Only the other repeats are measured. By default, all repeats run all settings and are measured.
+        Number of repeats that run all settings and only choose. The other repeats run the three best settings of each
+        policy, and only they are measured. 0: all repeats run all settings and are measured.
     seed : int, default 0
         Number of random seeds of each scenario to skip. Repeat r uses random seed ``scenario.first_seed + seed + r``.
     data : dict, optional
@@ -216,13 +216,8 @@ def plan_matrix(
     check_settings(policies, alphas, MIN_ROUNDS if rounds is None else rounds, repeats)
     if rounds is not None and rounds < MIN_ROUNDS:
         raise ParameterError("rounds", f" must be at least {MIN_ROUNDS}, not {rounds}")
-    if not 0 <= tuning_repeats < repeats:
-        limit = f"repeats ({repeats})"
-        raise ParameterError("tuning_repeats", f" must be at least 0 and below {limit}, not {tuning_repeats}")
     selected = select_scenarios(scenarios)
-    for scenario in selected:
-        scenario.seed(seed)
-        scenario.seed(seed + repeats - 1)
+    _check_repeats(selected, seed, repeats, tuning_repeats)
     truth_gammas, digests = _add_data(selected, data)
     return MatrixPlan(
         scenarios=selected,
@@ -238,6 +233,16 @@ def plan_matrix(
         data=digests,
         command=command,
     )
+
+
+def _check_repeats(scenarios: Sequence[Scenario], seed: int, repeats: int, tuning_repeats: int) -> None:
+    """Raise a ValueError if a scenario has too few random seeds, or if there are too many tuning repeats."""
+    if not 0 <= tuning_repeats < repeats:
+        limit = f"repeats ({repeats})"
+        raise ParameterError("tuning_repeats", f" must be at least 0 and below {limit}, not {tuning_repeats}")
+    for scenario in scenarios:
+        scenario.seed(seed)
+        scenario.seed(seed + repeats - 1)
 
 
 def _add_data(selected: list[Scenario], data: dict[str, Any] | None) -> tuple[dict[str, float], dict[str, str]]:

@@ -47,7 +47,7 @@ class Sweep:
     _outcomes: dict[Pair, dict[str, dict[int, dict[str, Any]]]] = field(default_factory=dict)
 
     def play(self, wanted: Mapping[Pair, Iterable[Setting]], repeats: range, later_work: float = 0.0) -> float:
-        """Run settings in several repeats, except those that an earlier pass has run, and return the work of the pass.
+        """Run settings in several repeats, except those of earlier passes, and return the work of the pass.
 
         Parameters
         ----------

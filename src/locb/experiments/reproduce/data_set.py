@@ -49,7 +49,7 @@ class DataSet:
 
     @property
     def paper_name(self) -> str:
-        """Name of the data set in ``paper_values``. The paper has one synthetic data set, and does not state its noise."""
+        """Name of the data set in ``paper_values``. The paper has one synthetic data set with unstated noise."""
         return "synthetic" if self.name in paper.NOISES else self.name
 
     @property

@@ -24,7 +24,12 @@ ACCURACY_CHANGES: list[dict[str, Any]] = [{"sigma": 0.5}, {"alpha": 0.8}, {"alph
 def plan(data: DataSet, sizes: Sizes) -> list[Job]:
     """Return the jobs for a data set: for each changed setting and repeat, a run for regret or for accuracy."""
     regret = {"alpha": 1.0, "gamma": paper.GAMMA, "n_seeds": paper.REGRET_SEEDS}
-    accuracy = {"gamma": paper.GAMMA, "n_seeds": paper.ACCURACY_SEEDS, "tau": paper.TAU, "delta": paper.DELTA}
+    accuracy: dict[str, Any] = {
+        "gamma": paper.GAMMA,
+        "n_seeds": paper.ACCURACY_SEEDS,
+        "tau": paper.TAU,
+        "delta": paper.DELTA,
+    }
     accuracy |= {"truth_gammas": data.gammas[-1:], "max_rounds": MAX_ROUNDS, "stop": "radius"}
     jobs = []
     for seed in range(sizes.seed, sizes.seed + sizes.repeats):

@@ -15,7 +15,7 @@ from locb.experiments.jobs import Job, Ledger, provenance, run_jobs
 from locb.experiments.parallel import Workers
 from locb.experiments.reproduce import accuracy, accuracy_by_round, accuracy_by_setting, open_settings, regret, users
 from locb.experiments.reproduce.data_set import DataSet, open_data_set
-from locb.experiments.reproduce.side_by_side import place_side_by_side
+from locb.experiments.reproduce.side_by_side import merge_noise_variants
 from locb.experiments.reproduce.target import Sizes, Target, TargetFindings
 from locb.policies import make_policy
 
@@ -112,7 +112,7 @@ class Reproduction:
             parts[name].append((data, part._replace(claims=claims)))
         found = TargetFindings([], [], [])
         for by_data_set in parts.values():
-            found.extend(place_side_by_side(by_data_set))
+            found.extend(merge_noise_variants(by_data_set))
         environments = {data.name: data.environment for data in self.data_sets}
         ledger.extend_scope(targets=self.targets, repeats=self.sizes.repeats, data=environments)
         sizes = {"repeats": self.sizes.repeats, "rounds": self.sizes.rounds, "seed": self.sizes.seed}

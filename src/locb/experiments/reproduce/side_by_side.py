@@ -13,7 +13,7 @@ from locb.experiments.reproduce.target import TargetFindings
 REWARDS = "rewards"  # column of merged tables
 
 
-def place_side_by_side(found: Sequence[tuple[DataSet, TargetFindings]]) -> TargetFindings:
+def merge_noise_variants(found: Sequence[tuple[DataSet, TargetFindings]]) -> TargetFindings:
     """Return the findings of one target on all data sets. The synthetic data sets share tables, in adjacent rows.
 
     Figures and claims that differ only in the noise of the synthetic environment follow each other. Claims refer to the

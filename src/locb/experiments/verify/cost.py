@@ -20,8 +20,8 @@ N_SEEDS = 30
 ROUNDS_PER_USER = 200
 MAX_EXPONENT = 0.1  # a cost that grows as a smaller power of the number of users counts as independent of it
 EXPLANATION = (
-    "The printed bonus is a mean over the members of each cluster that contains the user, so that a round visits each of "
-    "these members. With the option bonus='pooled' of this project, the cost does not depend on the number of users."
+    "The printed bonus is a mean over the members of each cluster that contains the user, so that a round visits each "
+    "of these members. With the option bonus='pooled' of this project, the cost does not depend on the number of users."
 )
 
 

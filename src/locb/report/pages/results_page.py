@@ -57,7 +57,7 @@ ratings of 610 users). The paper uses the version of 25 million ratings of 160,0
 run.** If you have their files, add them to `make results` with `YELP=folder YAHOO=folder`, or run:
 
 ```sh
-locb reproduce all --repeats 20 --movielens ml-latest-small --yelp yelp_dataset --yahoo R6A --output runs/results/reproduce
+locb reproduce all --repeats 20 --movielens ml-latest-small --yelp yelp_dataset --yahoo R6A --output runs/all
 ```"""
 
 
@@ -126,7 +126,7 @@ def _render_variants(claims: list[dict[str, str]]) -> list[str]:
     verdicts: dict[str, dict[str, str]] = {}
     for row in claims:
         if row["verdict"] != NOT_COUNTED:
-            _, variant, *rest = row["data"].split(", ", 2) + ["", ""]
+            _, variant, *rest = [*row["data"].split(", ", 2), "", ""]
             name = f"{row['claim'].removesuffix('.')} ({rest[0]})" if rest[0] else row["claim"]
             verdicts.setdefault(name, {})[variant] = VERDICT_LABELS[row["verdict"]]
     columns = list(dict.fromkeys(variant for found in verdicts.values() for variant in found))
