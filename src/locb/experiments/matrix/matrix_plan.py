@@ -192,8 +192,7 @@ def plan_matrix(
     policies : sequence of str
         Names in ``locb.POLICIES``. Alpha and the threshold of a policy are tuned, see ``grids.THRESHOLDS``.
     scenarios : sequence of str, default ("all",)
-        Names of scenarios. "development" and "evaluation" select all scenarios of that role. "all" selects all
-        scenarios.
+        Names of scenarios; "development" and "evaluation" for all scenarios of that role, "all" for all scenarios.
     alphas : sequence of float, default (0.1, 0.3, 1.0)
         Initial values of alpha, the weight of the exploration bonus. A grid is extended if its best value is at an end.
     rounds : int, optional
@@ -204,7 +203,7 @@ def plan_matrix(
         Number of repeats that run all settings and only choose. The other repeats run the three best settings of each
         policy, and only they are measured. 0: all repeats run all settings and are measured.
     seed : int, default 0
-        Number of random seeds of each scenario to skip. Repeat r uses random seed ``scenario.first_seed + seed + r``.
+        Number of random seeds of each scenario to skip.
     data : dict, optional
         Settings of :func:`~locb.experiments.environment_factory.make_environment` for a data set. Its scenarios are
         added to ``scenarios``.

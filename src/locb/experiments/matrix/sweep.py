@@ -61,11 +61,12 @@ class Sweep:
         added = []
         for pair, listed in wanted.items():
             for repeat in repeats:
-                new = [one for one in listed if repeat not in self._outcomes.get(pair, {}).get(_key(one), {})]
+                known = self._outcomes.get(pair, {})
+                new = [one for one in listed if repeat not in known.get(_key(one), {})]
                 if new:
                     added.append((pair, new, repeat, self.make_job(pair, new, repeat)))
         self._jobs += added
-        # Outcomes of earlier passes are read from the ledger again, so that its plan of runs has the jobs of all passes.
+        # Outcomes of earlier passes are read from the ledger again, so that its plan of runs has all jobs.
         found = run_jobs([job for *_, job in self._jobs], self.ledger, self.workers, self._reporter(later_work))
         for (pair, played, repeat, _), outcome in zip(self._jobs, found, strict=True):
             for one, run in zip(played, outcome["runs"], strict=True):
