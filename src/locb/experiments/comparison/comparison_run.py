@@ -106,6 +106,13 @@ class SharedRounds:
 
     environment: Environment
     blocks: list[Rounds]
+    truths: dict[float, list[Ints]] = field(default_factory=dict)  # true clusters by gamma, once they were computed
+
+    def true_clusters(self, gamma: float) -> list[Ints]:
+        """Return the true clusters at ``gamma``, which take long to compute for real data."""
+        if gamma not in self.truths:
+            self.truths[gamma] = true_clusters(self.environment, gamma)
+        return self.truths[gamma]
 
     @classmethod
     def draw(cls, environment: Environment, rounds: int, seed: int) -> SharedRounds:
@@ -152,7 +159,7 @@ def run_task(task: Task, shared: SharedRounds | None = None) -> Outcome:
 
     @cache  # true clusters of real data take long to compute, and policies without clusters do not need them
     def truth() -> list[Ints]:
-        return true_clusters(env, task.gamma)
+        return true_clusters(env, task.gamma) if shared is None else shared.true_clusters(task.gamma)
 
     def score(found: list[Ints]) -> float:
         return match_clusters(found, truth()).f1 if found and truth() else float("nan")
