@@ -80,7 +80,7 @@ verify: $(VENV)/dev ## check the theorems of the paper, all policies against the
 	@TRUTH_LOGS=400 $(CACHED) $(BIN)/python -m pytest -q -s tests/logs/test_truth.py
 
 # Each part keeps its finished runs in runs/results. After an interruption, the same command continues.
-results: $(VENV)/data ## run all experiments and write docs/results.md (about 2 hours on two cores); MOVIELENS=folder, YELP=folder and YAHOO=folder add data, PARTS="reproduce verify scenarios" selects parts
+results: $(VENV)/data ## run all experiments and write docs/results.md (about 135 minutes on two cores); MOVIELENS=folder, YELP=folder and YAHOO=folder add data, PARTS="reproduce verify scenarios" selects parts
 	@$(if $(filter-out $(ALL_PARTS),$(PARTS)),echo "unknown part $(filter-out $(ALL_PARTS),$(PARTS)); choose from $(ALL_PARTS)"; exit 1)
 	@$(if $(filter reproduce,$(PARTS)),$(CACHED) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) $(if $(YELP),--yelp $(YELP)) $(if $(YAHOO),--yahoo $(YAHOO)) --output runs/results/reproduce)
 	@$(if $(filter verify,$(PARTS)),$(CACHED) $(BIN)/locb verify --output runs/results/verify)

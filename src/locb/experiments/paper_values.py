@@ -16,8 +16,8 @@ ALPHAS = (0.8, 1.0, 1.2)
 # Thresholds of CLUB and SCLUB, which the paper does not state. The defaults of locb are 1 and 1.5.
 # Large thresholds give accurate clusters, and small thresholds a low regret. The less noise, the smaller are the best
 # thresholds. Below an alpha2 of about 0.1, CLUB soon separates all users, and its regret no longer changes.
-ALPHA2S = (0.25, 0.5, 1.0, 1.5, 2.0)
-ALPHA_THETAS = (0.75, 1.5, 3.0, 4.5)
+ALPHA2S = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
+ALPHA_THETAS = (0.75, 1.5, 3.0, 4.5, 6.0)
 REGRET_THRESHOLDS = {
     "club": ("alpha2", (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0)),
     "sclub": ("alpha_theta", (0.09375, 0.1875, 0.375, 0.75, 1.5, 3.0)),
