@@ -39,8 +39,8 @@ with (folder / "ratings.csv").open("w", newline="") as file:
 # ---------------
 #
 # :func:`locb.datasets.table` reads the file. A rating of more than three stars is a like. The features of an item are computed by a truncated
-# singular value decomposition of the likes and of the columns in ``features``. By default, these likes include those used in rounds, which raises
-# the rewards; ``features_from="other-half"`` excludes them. A round offers ten products (*arms*) to a customer: one product that the customer liked,
+# singular value decomposition of the likes and of the columns in ``features``. By default, these likes come from a random half of the records, and
+# only the other half is used in rounds, because the features would otherwise reveal the rewards. A round offers ten products (*arms*) to a customer: one product that the customer liked,
 # with reward 1, and nine products that the customer did not like, with reward 0.
 
 import locb

@@ -203,7 +203,7 @@ def write_table(path: Path, n_users: int, n_items: int, separator: str = ",", *,
     path.write_text("\n".join(separator.join(row) for row in [*names, *rows]))
 
 
-STARS = ("--columns", "user=who,item=what,rating=stars")
+STARS = ("--columns", "user=who,item=what,rating=stars", "--features-from", "all")
 COMPARE_TABLE = ("--policies", "linucb-one", "--rounds", "50", "--repeats", "1", "--jobs", "1", "--output", "out")
 
 
@@ -265,7 +265,7 @@ def test_absurd_split_of_ratings_is_refused(tmp_path: Path) -> None:
     """Play counts need a threshold: the message names the share of likes and the option."""
     rows = "".join(f"u{n % 20},i{n // 20},{n + 1}\n" for n in range(240))
     (tmp_path / "plays.csv").write_text("who,what,plays\n" + rows)
-    columns = ("--columns", "user=who,item=what,rating=plays", "--users", "15")
+    columns = ("--columns", "user=who,item=what,rating=plays", "--users", "15", "--features-from", "all")
     for command in (("data", "table", "plays.csv"), ("compare", "--data", "table", "--path", "plays.csv")):
         done = call(*command, *columns, *(COMPARE_TABLE if command[0] == "compare" else ()), cwd=tmp_path)
         assert done.returncode == 2
@@ -292,7 +292,7 @@ def test_scenarios_with_a_table(tmp_path: Path) -> None:
         assert name in done.stdout
     jobs = [json.loads(file.read_text())["job"] for file in (tmp_path / "out" / "runs").iterdir()]
     settings = [job["environment"] for job in jobs if job["data"].startswith("table")]
-    assert len(settings) >= 2 * 2 * 3  # scenarios, policies, alphas; a grid can be extended
+    assert len(settings) >= 2 * 2  # scenarios, policies; a run has all alphas, and a grid can be extended
     assert {environment["like_above"] for environment in settings} == {2.0}
     # The paths are absolute, so that the command can be repeated in another folder.
     assert {environment["path"] for environment in settings} == {str(tmp_path / "likes.csv")}

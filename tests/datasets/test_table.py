@@ -33,7 +33,15 @@ def likes() -> pl.DataFrame:
 
 
 def load(path: Path, **arguments: Any) -> locb.Interactions:
-    chosen = {"user": "who", "item": "what", "rating": "stars", "n_users": files.USERS, "n_arms": 3, "dim": 4}
+    chosen: dict[str, Any] = {
+        "user": "who",
+        "item": "what",
+        "rating": "stars",
+        "n_users": files.USERS,
+        "n_arms": 3,
+        "dim": 4,
+    }
+    chosen["features_from"] = "all"
     return locb.datasets.table(path, **{**chosen, **arguments})
 
 
@@ -193,3 +201,14 @@ def test_missing_value_of_a_row_is_taken_from_another_row_of_the_item(tmp_path: 
     frame.with_columns(price=pl.when(~first).then("price")).write_csv(tmp_path / "gaps.csv")
     complete, gaps = load(tmp_path / "likes.csv", features=["price"]), load(tmp_path / "gaps.csv", features=["price"])
     assert np.allclose(complete.item_features, gaps.item_features)
+
+
+def test_features_come_from_records_that_are_not_used_in_rounds(tmp_path: Path) -> None:
+    """By default, the pairs of the half of the records from which the features come are never arms."""
+    rows = [f"{user},{item},{1 + (user * item) % 5}" for user in range(20) for item in range(30)]
+    (tmp_path / "likes.csv").write_text("who,what,stars\n" + "\n".join(rows))
+    columns = {"user": "who", "item": "what", "rating": "stars", "n_users": 15, "n_arms": 3}
+    env = locb.datasets.table(tmp_path / "likes.csv", **columns)
+    everything = locb.datasets.table(tmp_path / "likes.csv", **columns, features_from="all")
+    assert (env.about["features_from"], everything.about["features_from"]) == ("other-half", "all")
+    assert not np.allclose(env.theta, everything.theta)

@@ -35,7 +35,7 @@ def table(
     n_arms: int | None = None,
     dim: int = 10,
     zeros: str = "any",
-    features_from: str = "all",
+    features_from: str = "other-half",
     cache_dir: str | Path | None = None,
 ) -> Interactions:
     """Read a custom table of likes or ratings as an environment.
@@ -67,9 +67,9 @@ def table(
         Number of users, arms per round, and which items have reward 0. See :class:`locb.Interactions`.
     dim : int, default 10
         Features per item, at least 2: dim − 1 computed from likes and descriptions, and a constant.
-    features_from : {"other-half", "all"}, default "all"
-        Records from which the features are computed, see :func:`locb.datasets.movielens`. Set "other-half" to compare
-        policies: with "all", the features contain the likes that are used in rounds.
+    features_from : {"other-half", "all"}, default "other-half"
+        Records from which the features are computed, see :func:`locb.datasets.movielens`. With "all", the features
+        contain the likes that are used in rounds, so rewards are higher than with new likes.
     cache_dir : path, optional
         Cache folder of the prepared data. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else
         ~/.cache/locb.

@@ -68,7 +68,7 @@ FeaturesFrom = Annotated[
         help="Records from which the features of items are computed. **other-half**: a random half of the records, "
         "which is then not used in rounds. **all**: all records, as in the paper; the features then contain the likes "
         "that are used in rounds.",
-        show_default="other-half; all for a table; yahoo has its own features",
+        show_default="other-half; yahoo has its own features",
         rich_help_panel="Data",
     ),
 ]
