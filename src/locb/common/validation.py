@@ -95,7 +95,13 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def check_array(
-    name: str, values: Any, shape: tuple[int | None, ...], max_abs: float = MAX_CONTEXT, because: str = ""
+    name: str,
+    values: Any,
+    shape: tuple[int | None, ...],
+    max_abs: float = MAX_CONTEXT,
+    because: str = "",
+    *,
+    allow_nan: bool = False,
 ) -> Floats:
     """Return ``values`` as a C-contiguous, writable float64 array, or raise a ValueError if they are invalid.
 
@@ -111,6 +117,8 @@ def check_array(
         The largest absolute value that is allowed.
     because : str, default ""
         Reason for the required shape, which the error message appends to it, such as " because users has length 3".
+    allow_nan : bool, default False
+        Whether values can be missing (NaN).
 
     Raises
     ------
@@ -129,11 +137,13 @@ def check_array(
         wanted = ", ".join("any" if want is None else str(want) for want in shape)
         raise ParameterError(name, f" must have shape ({wanted}){because}, not {array.shape}")
     if array.size and not (array.min() >= -max_abs and array.max() <= max_abs):  # NaN fails both comparisons
-        index = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= max_abs))[0])
-        raise ParameterError(
-            name,
-            f" must be finite and at most {max_abs:g} in absolute value, but {name}{list(index)} is {array[index]}",
-        )
+        wrong = np.argwhere((np.abs(array) > max_abs) if allow_nan else ~(np.abs(array) <= max_abs))
+        if len(wrong):
+            index = tuple(int(i) for i in wrong[0])
+            raise ParameterError(
+                name,
+                f" must be finite and at most {max_abs:g} in absolute value, but {name}{list(index)} is {array[index]}",
+            )
     # Kernels are compiled for contiguous, writable arrays. An array with another layout would trigger a compilation.
     return array if array.flags.carray else np.array(array, order="C")
 

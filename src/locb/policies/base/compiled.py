@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
@@ -214,29 +215,43 @@ class CompiledPolicy(PersistentPolicy):
         return reward
 
     def play(self, rounds: Rounds) -> Ints:
-        """Choose an arm and learn its reward in each of T rounds, in one compiled loop.
+        """Choose an arm and learn its reward in each of T rounds, in a compiled loop; see :meth:`locb.Policy.play`.
 
-        Parameters
-        ----------
-        rounds : Rounds
-            T rounds with users from 0 to ``n_users`` − 1 and contexts of ``dim`` features.
-
-        Returns
-        -------
-        (T,) array of int
-            The chosen arm of each round.
+        Rounds in which a reward is missing (NaN) are played one at a time.
         """
         self.check_rounds(rounds)
-        scale, limit = self._reward_scale, MAX_REWARDS[self._parameters["dtype"]]
-        rewards = scale.map(rounds.rewards)
-        if not scale.is_identity:
-            check_array("rewards mapped by reward_range", rewards, (None, None), limit)
-        elif limit < MAX_REWARD:  # Rounds has checked the limit of float64
-            check_array("rewards", rewards, (None, None), limit)
+        self._check_reward_limits(rounds)
+        scale, learned = self._reward_scale, 0
         chosen = np.empty(len(rounds), dtype=np.int64)
-        self._handle_for(rounds.n_arms).run(CHOOSE | LEARN, rounds.users, rounds.contexts, rewards, chosen)
-        scale.check_rounds(rounds)
+        for block in rounds.blocks():
+            users, arms = rounds.users[block.span], chosen[block.span]
+            if block.is_observed:
+                handle = self._handle_for(block.contexts.shape[1])
+                handle.run(CHOOSE | LEARN, users, block.contexts, scale.map(block.rewards), arms)
+                learned += len(users)
+            else:
+                learned += self._play_singly(users, block.contexts, block.rewards, arms)
+        scale.check_rounds(rounds, learned)
         return chosen
+
+    def _play_singly(self, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> int:
+        """Play rounds some of whose rewards are missing, and return how many rewards were learned."""
+        learned = 0
+        for t, user in enumerate(users.tolist()):
+            arm = chosen[t] = self._recommend_converted(user, contexts[t])
+            reward = float(rewards[t, arm])
+            if not math.isnan(reward):
+                self._update_converted(user, contexts[t, arm], reward)
+                learned += 1
+        return learned
+
+    def _check_reward_limits(self, rounds: Rounds) -> None:
+        scale, limit = self._reward_scale, MAX_REWARDS[self._parameters["dtype"]]
+        if scale.is_identity and limit >= MAX_REWARD:  # Rounds has checked the limit of float64
+            return
+        if any(abs(scale.map(reward)) > limit for reward in rounds.reward_limits()):
+            name = "rewards" if scale.is_identity else "rewards mapped by reward_range"
+            check_array(name, scale.map(rounds.rewards), (None,) * rounds.rewards.ndim, limit, allow_nan=True)
 
     def learn(self, users: Any, contexts: Any, rewards: Any) -> None:
         """Learn n rewards, in this order, in one compiled loop; see :meth:`locb.Policy.learn`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from reprlib import Repr
@@ -230,7 +231,7 @@ class Policy(ABC):
         """
 
     def play(self, rounds: Rounds) -> Ints:
-        """Choose an arm and learn its reward in each of T rounds.
+        """Choose an arm and learn its reward in each of T rounds. A missing reward (NaN) is not learned.
 
         Parameters
         ----------
@@ -245,8 +246,11 @@ class Policy(ABC):
         self.check_rounds(rounds)
         chosen = np.empty(len(rounds), dtype=np.int64)
         for t, user in enumerate(rounds.users.tolist()):
-            arm = check_int("the arm from recommend", self.recommend(user, rounds.contexts[t]), 0, rounds.n_arms - 1)
-            self.update(user, rounds.contexts[t, arm], rounds.rewards[t, arm])
+            contexts = rounds.contexts[t]
+            arm = check_int("the arm from recommend", self.recommend(user, contexts), 0, len(contexts) - 1)
+            reward = rounds.reward(t, arm)
+            if not math.isnan(reward):
+                self.update(user, contexts[arm], reward)
             chosen[t] = arm
         return chosen
 

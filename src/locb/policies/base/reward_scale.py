@@ -122,16 +122,19 @@ class RewardScale:
         if problem is not None:
             self._report(problem)
 
-    def check_rounds(self, rounds: Rounds) -> None:
-        """Report rewards that are not on a scale of about 0 to 1. Noise around known means is not reported."""
+    def check_rounds(self, rounds: Rounds, learned: int) -> None:
+        """Report rewards that are not on a scale of about 0 to 1. Noise around known means is not reported.
+
+        ``learned`` is the number of rounds whose reward was learned.
+        """
         if self.passed[0] == -math.inf or not len(rounds):
             return
-        low, high = float(rounds.rewards.min()), float(rounds.rewards.max())
-        if self.passed[0] <= low and high <= self.passed[1]:
+        low, high = rounds.reward_limits()
+        if math.isnan(low) or (self.passed[0] <= low and high <= self.passed[1]):
             return
         problem = None
         if low >= LOWEST and high <= HIGHEST:
-            problem = self._check_size(len(rounds), max(-low, high))
+            problem = self._check_size(learned, max(-low, high))
         elif _is_noise(rounds):
             self.passed = min(LOWEST, low), max(HIGHEST, high)
         else:
@@ -176,6 +179,6 @@ class RewardScale:
 def _is_noise(rounds: Rounds) -> bool:
     """Return whether the rewards are noise around known means that are on a scale of about 0 to 1."""
     means = rounds.means
-    if means is None or not LOWEST <= float(means.min()) <= float(means.max()) <= HIGHEST:
+    if means is None or not LOWEST <= float(np.fmin.reduce(means, None)) <= float(np.fmax.reduce(means, None)) <= HIGHEST:
         return False
-    return float(np.sqrt(np.mean((rounds.rewards - means) ** 2))) <= MAX_NOISE
+    return rounds.noise() <= MAX_NOISE
