@@ -153,7 +153,7 @@ class Rounds:
         return int(self.users.size)
 
     def __repr__(self) -> str:
-        sizes, low = self._sizes, self.n_arms
+        sizes, low = self.sizes, self.n_arms
         if sizes is not None and len(sizes):
             low = int(sizes.min())
         facts = [f"{len(self):,} rounds", f"{'' if low == self.n_arms else f'{low} to '}{self.n_arms} arms"]
@@ -174,7 +174,7 @@ class Rounds:
         return int(self.contexts.shape[2])
 
     @property
-    def _sizes(self) -> Ints | None:
+    def sizes(self) -> Ints | None:
         """The number of arms of each round, (T,); None if it is always ``n_arms``."""
         return self.contexts.sizes if isinstance(self.contexts, ItemContexts) else None
 
@@ -204,7 +204,7 @@ class Rounds:
 
         Rounds of a catalogue are gathered in a buffer of limited size. Other rounds are one block without a copy.
         """
-        contexts, sizes = self.contexts, self._sizes
+        contexts, sizes = self.contexts, self.sizes
         width, buffer = CHUNK, np.empty(0)
         if isinstance(contexts, ItemContexts):
             width = max(1, min(CHUNK, BUFFER_NUMBERS // (self.n_arms * self.dim)))
@@ -213,7 +213,7 @@ class Rounds:
             yield Block(slice(0, len(self)), contexts, self.rewards, True)
             return
         for first in range(0, len(self), width):
-            rewards = self._rows(self.rewards, first, first + width)
+            rewards = self.reward_rows( first, first + width)
             offered = np.full(len(rewards), self.n_arms) if sizes is None else sizes[first : first + width]
             is_observed = np.count_nonzero(~np.isnan(rewards), axis=1) == offered
             changes = np.flatnonzero(np.diff(offered) | (is_observed[1:] != is_observed[:-1])) + 1
@@ -224,25 +224,28 @@ class Rounds:
                 values = np.ascontiguousarray(rewards[start:stop, :n_arms])
                 yield Block(span, found, values, bool(is_observed[start]))
 
+    def reward_rows(self, start: int, stop: int) -> Floats:
+        """Return the rewards of rounds ``start`` to ``stop`` − 1, (rounds, k): NaN if not observed, or not an arm."""
+        return self._rows(self.rewards, start, stop)
+
     def _rows(self, values: NDArray[Any], start: int, stop: int) -> Floats:
-        """Return rewards or means of consecutive rounds, (rounds, k): NaN if there is no value, or no arm."""
         part = np.asarray(values[start:stop], np.float64)
         if part.ndim == 1:
             assert self.observed is not None
             rows = np.full((len(part), self.n_arms), np.nan)
             rows[np.arange(len(part)), self.observed[start:stop]] = part
             return rows
-        if self._sizes is None:
+        if self.sizes is None:
             return part
-        return np.where(np.arange(self.n_arms) < self._sizes[start:stop, None], part, np.nan)
+        return np.where(np.arange(self.n_arms) < self.sizes[start:stop, None], part, np.nan)
 
     def reward_limits(self) -> tuple[float, float]:
         """Return the smallest and the largest observed reward; NaN if there is none."""
-        whole = self._sizes is None and self.rewards.dtype == np.float64 and self.observed is None
+        whole = self.sizes is None and self.rewards.dtype == np.float64 and self.observed is None
         width = max(len(self), 1) if whole else CHUNK
         limits = []
         for start in range(0, len(self), width):
-            rows = self._rows(self.rewards, start, start + width)
+            rows = self.reward_rows( start, start + width)
             low = rows.min()
             limits.append((np.fmin.reduce(rows, None), np.fmax.reduce(rows, None)) if low != low else (low, rows.max()))
         lows, highs = zip(*limits, strict=True) if limits else ((np.nan,), (np.nan,))
@@ -255,7 +258,7 @@ class Rounds:
         total, count = 0.0, 0
         for start in range(0, len(self), CHUNK):
             stop = start + CHUNK
-            errors = self._rows(self.rewards, start, stop) - self._rows(self.means, start, stop)
+            errors = self.reward_rows( start, stop) - self._rows(self.means, start, stop)
             known = ~np.isnan(errors)
             total, count = total + float(np.sum(errors[known] ** 2)), count + int(known.sum())
         return float(np.sqrt(total / count)) if count else float("nan")
@@ -271,7 +274,7 @@ class Rounds:
                 f"{name} must have one arm index (integer) for each of {len(self)} rounds, not {arms.dtype} of shape "
                 f"{arms.shape}"
             )
-        sizes = np.asarray(self.n_arms if self._sizes is None else self._sizes)
+        sizes = np.asarray(self.n_arms if self.sizes is None else self.sizes)
         wrong = np.flatnonzero((arms < 0) | (arms >= sizes))
         if wrong.size:
             last = int(np.broadcast_to(sizes, arms.shape)[wrong[0]]) - 1
@@ -303,7 +306,7 @@ class Rounds:
         for start in range(0, len(self), CHUNK):
             rows, part = self._rows(value, start, start + CHUNK), arms[start : start + CHUNK]
             best = np.fmax.reduce(rows, axis=1)
-            offered = self.n_arms if self._sizes is None else self._sizes[start : start + CHUNK]
+            offered = self.n_arms if self.sizes is None else self.sizes[start : start + CHUNK]
             is_known = np.count_nonzero(~np.isnan(rows), axis=1) == offered
             lost[start : start + CHUNK] = np.where(is_known, best - rows[np.arange(len(rows)), part], np.nan)
         return lost

@@ -29,12 +29,15 @@ class Environment(ABC):
     dim : int
         Number of features per arm.
     n_arms : int
-        Number of arms per round.
+        Number of arms per round; the largest number, if it is not always the same.
+    max_rounds : int or None
+        Number of rounds that the environment has; None, the default, if there is no limit.
     """
 
     n_users: int
     dim: int
     n_arms: int
+    max_rounds: int | None = None
 
     def __repr__(self) -> str:
         sizes = [(name, getattr(self, attribute, None)) for attribute, name in _SIZES.items()]
@@ -74,6 +77,9 @@ class Environment(ABC):
         """
         if count < 0:
             raise ParameterError("count", f" must be at least 0, not {count}")
+        if self.max_rounds is not None and count > self.max_rounds:
+            limit = f"{self.max_rounds}, the number of recorded rounds"
+            raise ParameterError("count", f" must be from 0 to {limit}, not {count}")
         if seed < 0:
             raise ParameterError("seed", f" must be at least 0, not {seed}")
         for block, start in enumerate(range(0, count, BLOCK)):
@@ -94,13 +100,23 @@ class Environment(ABC):
             Random seed of the rounds, at least 0.
         """
         arrays: dict[str, NDArray[Any]] = {}
-        done = 0
+        first, done = None, 0
         for block in self.stream(max(count, 1) if count >= 0 else count, seed=seed):
-            for name in ("users", "contexts", "rewards", "means"):
-                values = getattr(block, name)
-                if values is not None:
-                    # Concatenating the blocks would take twice the memory of the rounds.
-                    array = arrays.setdefault(name, np.empty((max(count, 1), *values.shape[1:]), values.dtype))
-                    array[done : done + len(block)] = values
+            first = first or block
+            _check_same_items(first, block)
+            for name, values in block.arrays().items():
+                # Concatenating the blocks would take twice the memory of the rounds.
+                array = arrays.setdefault(name, np.empty((max(count, 1), *values.shape[1:]), values.dtype))
+                if values.shape[1:] != array.shape[1:]:
+                    raise ValueError(f"all rounds must have {name} of shape {array.shape[1:]}, not {values.shape[1:]}")
+                array[done : done + len(block)] = values
             done += len(block)
-        return Rounds(**{name: array[:count] for name, array in arrays.items()})
+        assert first is not None  # there is at least one block
+        return first.with_arrays({name: array[:count] for name, array in arrays.items()})
+
+
+def _check_same_items(first: Rounds, block: Rounds) -> None:
+    """Raise a ValueError unless two blocks of rounds have the same items, or no catalogue."""
+    one, other = (getattr(rounds.contexts, "items", None) for rounds in (first, block))
+    if one is not other and not (one is not None and other is not None and np.array_equal(one, other)):
+        raise ValueError("all rounds of an environment must have the same catalogue of items")

@@ -18,7 +18,7 @@ class RecordedRounds(Environment):
     Parameters
     ----------
     recorded : Rounds
-        The rounds.
+        The rounds, for example with a catalogue of items and with missing rewards: see :meth:`locb.Rounds.of_items`.
     n_users : int, optional
         Number of users. The default is the largest user of the rounds plus 1.
     clusters : sequence of arrays of int, default ()
@@ -31,11 +31,13 @@ class RecordedRounds(Environment):
     (RecordedRounds(2 users, 2 arms per round, 2 features), 2)
     """
 
+    max_rounds: int
+
     def __init__(self, recorded: Rounds, *, n_users: int | None = None, clusters: Sequence[Ints] = ()) -> None:
         least = int(recorded.users.max()) + 1 if len(recorded) else 1
         if n_users is not None and n_users < least:
             raise ParameterError("n_users", f" must be at least {least}, the largest user plus 1, not {n_users}")
-        self.recorded = recorded
+        self.recorded, self.max_rounds = recorded, len(recorded)
         self.n_users, self.n_arms, self.dim = n_users or least, recorded.n_arms, recorded.dim
         self._clusters = [np.asarray(cluster, dtype=np.int64) for cluster in clusters]
 
@@ -54,9 +56,13 @@ class RecordedRounds(Environment):
 
     def stream(self, count: int, *, seed: int = 0) -> Iterator[Rounds]:
         """Yield the first ``count`` rounds in blocks. Raise a ValueError if there are fewer."""
+        rounds = self.rounds(count, seed=seed)
+        return (rounds.slice(start, start + BLOCK) for start in range(0, count, BLOCK))
+
+    def rounds(self, count: int, *, seed: int = 0) -> Rounds:
+        """Return the first ``count`` rounds, without a copy. Raise a ValueError if there are fewer."""
         del seed
-        if not 0 <= count <= len(self.recorded):
-            limit = f"{len(self.recorded)}, the number of recorded rounds"
+        if not 0 <= count <= self.max_rounds:
+            limit = f"{self.max_rounds}, the number of recorded rounds"
             raise ParameterError("count", f" must be from 0 to {limit}, not {count}")
-        for start in range(0, count, BLOCK):
-            yield self.recorded.slice(start, min(start + BLOCK, count))
+        return self.recorded.slice(0, count)

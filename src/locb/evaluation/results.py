@@ -25,15 +25,20 @@ class Run:
     Attributes
     ----------
     regret : (T,) floats
-        Cumulative regret after each round.
+        Cumulative regret after each round, summed over the rounds whose regret is known; NaN if that is no round. The
+        regret of a round is known if the rewards, or the expected rewards, of all its arms are known.
     rewards : (T,) floats
-        Reward of each round.
+        Reward of each round; NaN if it was not observed.
     chosen : (T,) ints
         Arm chosen in each round.
     seconds : float
         Time in seconds that the policy took to choose and to learn. The time to generate rounds is not included.
     policy : Policy
         The policy after the last round.
+    known_regrets : int or None
+        Number of rounds whose regret is known; None if all are.
+    names : dict of str to list
+        Name of the user and of the chosen arm of each round, under "user" and "arm", if the rounds have names.
     """
 
     regret: Floats
@@ -41,13 +46,20 @@ class Run:
     chosen: Ints
     seconds: float
     policy: Any
+    known_regrets: int | None = None
+    names: dict[str, list[Any]] = field(default_factory=dict)
 
     def summary(self) -> dict[str, str]:
         """Return the main numbers of the run as text, by name."""
         count = len(self.rewards)
         facts = {"rounds": f"{count:,}"}
         if count:
-            facts |= {"regret": f"{self.regret[-1]:,.1f}", "reward per round": f"{self.rewards.mean():.4f}"}
+            known = count if self.known_regrets is None else self.known_regrets
+            observed = int(np.count_nonzero(~np.isnan(self.rewards)))
+            regret = f"{self.regret[-1]:,.1f}" if known else "not known"
+            reward = f"{np.nanmean(self.rewards):.4f}" if observed else "not observed"
+            facts["regret"] = regret + (f" (known in {known:,} rounds)" if 0 < known < count else "")
+            facts["reward per round"] = reward + (f" (observed in {observed:,} rounds)" if 0 < observed < count else "")
             facts["time"] = f"{self.seconds:.3g} s, {1e6 * self.seconds / count:.3g} µs per round"
         return facts
 
@@ -66,10 +78,10 @@ class Run:
         return presenter().plot_regret(self)
 
     def to_frame(self, library: str = "polars") -> Any:
-        """Return a data frame with one row per round: round, chosen arm, reward and cumulative regret."""
+        """Return a data frame with one row per round: round, names, chosen arm, reward and cumulative regret."""
         rounds = np.arange(1, len(self.rewards) + 1)
-        columns = {"round": rounds, "chosen": self.chosen, "reward": self.rewards, "regret": self.regret}
-        return make_frame(columns, library)
+        columns = {"chosen": self.chosen, "reward": self.rewards, "regret": self.regret}
+        return make_frame({"round": rounds, **self.names, **columns}, library)
 
 
 @dataclass(frozen=True)

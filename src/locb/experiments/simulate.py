@@ -67,7 +67,8 @@ def simulate(
     Returns
     -------
     Run
-        Cumulative regret, reward and chosen arm of each round, computation time in seconds, and the policy.
+        Cumulative regret, reward and chosen arm of each round, computation time in seconds, and the policy. Missing
+        rewards are not learned, and rounds whose regret is not known do not count: see :class:`locb.Rounds`.
 
     Examples
     --------
@@ -94,6 +95,7 @@ def play_blocks(
     """Run a policy on ``blocks`` with ``rounds`` rounds in total. See :func:`simulate` for the other parameters."""
     regret, rewards, chosen = np.empty(rounds), np.empty(rounds), np.empty(rounds, np.int64)
     seconds, done = 0.0, 0
+    names: dict[str, list[Any]] = {}
     with ProgressBar(_reporter(progress)) as bar:
         bar.stage("Compiling", reported=False)
         policy.prepare()
@@ -104,10 +106,14 @@ def play_blocks(
             seconds += time.perf_counter() - began
             span, done = slice(done, done + len(block)), done + len(block)
             regret[span], rewards[span], chosen[span] = block.regret(arms), block.earned(arms), arms
+            for name, values in block.names(arms).items():
+                names.setdefault(name, []).extend(values)
             report(done, rounds)
             if at_checkpoint is not None and done in checkpoints:
                 at_checkpoint()
-    return Run(np.cumsum(regret), rewards, chosen, seconds, policy)
+    known = int(np.count_nonzero(~np.isnan(regret)))
+    summed = np.nancumsum(regret) if known or not rounds else np.full(rounds, np.nan)
+    return Run(summed, rewards, chosen, seconds, policy, None if known == rounds else known, names)
 
 
 def _reporter(progress: bool | Callable[[int], None] | None) -> bool | Callable[[float, float], None] | None:

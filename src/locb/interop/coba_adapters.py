@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -97,10 +98,14 @@ class CobaEnvironment(BaseEnvironment):  # type: ignore[misc]  # the type of the
         return {"env_type": f"locb {type(self.env).__name__}", "rounds": self.rounds, "seed": self.seed}
 
     def read(self) -> Iterator[SimulatedInteraction]:
-        """Yield one interaction per round."""
+        """Yield one interaction per round. Raise a ValueError if a reward is missing."""
         for block in self.env.stream(self.rounds, seed=self.seed):
-            for user, contexts, rewards in zip(block.users.tolist(), block.contexts, block.rewards, strict=True):
-                yield SimulatedInteraction(user, [tuple(x) for x in contexts.tolist()], rewards.tolist())
+            rows = block.reward_rows(0, len(block)).tolist()
+            for user, contexts, row in zip(block.users.tolist(), block.contexts, rows, strict=True):
+                rewards = row[: len(contexts)]
+                if any(math.isnan(reward) for reward in rewards):
+                    raise ValueError(f"coba needs the rewards of all actions, but those of user {user} are {rewards}")
+                yield SimulatedInteraction(user, [tuple(x) for x in contexts.tolist()], rewards)
 
 
 def from_coba(environment: Any, *, dim: int | None = None, rounds: int | None = None) -> RecordedRounds:
@@ -124,11 +129,6 @@ def from_coba(environment: Any, *, dim: int | None = None, rounds: int | None = 
     interactions = list(islice(environment.read(), rounds))
     if not interactions:
         raise ParameterError("environment", " must have at least one interaction, not 0")
-    counts = {len(interaction["actions"]) for interaction in interactions}
-    if len(counts) > 1:
-        raise ParameterError(
-            "environment", f" must have the same number of actions in all interactions, not {sorted(counts)}"
-        )
     split = [split_context(interaction["context"]) for interaction in interactions]
     first = interactions[0]["actions"][0]
     if dim is None:
@@ -143,8 +143,14 @@ def from_coba(environment: Any, *, dim: int | None = None, rounds: int | None = 
         numbers = {user: user for user in numbers}
     adapter = PolicyAdapter("linucb-one", dim=dim)  # encodes the features; it does not learn
     contexts = [adapter.encode(found[1], item["actions"]) for found, item in zip(split, interactions, strict=True)]
-    rewards = [_rewards(interaction["rewards"], interaction["actions"]) for interaction in interactions]
-    return RecordedRounds(Rounds(np.array([numbers[user] for user in ids]), np.array(contexts), np.array(rewards)))
+    given = [_rewards(interaction["rewards"], interaction["actions"]) for interaction in interactions]
+    users, sizes = np.array([numbers[user] for user in ids]), np.array([len(offered) for offered in contexts])
+    if sizes.min() == sizes.max():
+        return RecordedRounds(Rounds(users, np.array(contexts), np.array(given)))
+    is_arm = np.arange(sizes.max()) < sizes[:, None]
+    arms, rewards = np.full(is_arm.shape, -1), np.full(is_arm.shape, np.nan)
+    arms[is_arm], rewards[is_arm] = np.arange(sizes.sum()), np.concatenate(given)
+    return RecordedRounds(Rounds.of_items(users, np.concatenate(contexts), rewards, arms=arms))
 
 
 def _rewards(rewards: Any, actions: Any) -> list[float]:

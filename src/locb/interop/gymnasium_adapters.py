@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from locb.common.validation import MAX_CONTEXT, check_int
+from locb.common.validation import MAX_CONTEXT, ParameterError, check_int
 from locb.environments import Environment
 
 
@@ -54,6 +54,8 @@ class GymnasiumEnvironment(gymnasium.Env):  # type: ignore[misc]  # the type of 
         used = self._next_seed if seed is None else seed
         self._next_seed = used + 1
         self._rounds, self._round = self.env.rounds(self.n_rounds, seed=used), 0
+        if self._rounds.sizes is not None:
+            raise ParameterError("env", " must have the same number of arms in all rounds, for a fixed action space")
         return self._observation(), {}
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
@@ -62,7 +64,7 @@ class GymnasiumEnvironment(gymnasium.Env):  # type: ignore[misc]  # the type of 
             raise RuntimeError("step was called before reset, or after the end of the episode; call reset first")
         arm, t = check_int("action", action, 0, self.env.n_arms - 1), self._round
         one = self._rounds.slice(t, t + 1)
-        reward, regret = float(one.rewards[0, arm]), float(one.regret(np.array([arm]))[0])
+        reward, regret = one.reward(0, arm), float(one.regret(np.array([arm]))[0])
         self._round += 1
         ends = self._round == len(self._rounds)
         return self._observation(), reward, False, ends, {"regret": regret}

@@ -168,21 +168,26 @@ class Log:
         >>> Log.from_rounds(rounds, [0, 0], [0.5, 0.5]).rewards.tolist()
         [1.0, 0.0]
         """
-        count, k, d = rounds.contexts.shape
-        known = np.full(count, np.nan) if propensities is None else check_array("propensities", propensities, (count,))
-        _check_propensities(known)
-        rows = np.arange(count * k, dtype=np.int32)
-        return Log(
-            users=rounds.users,
-            user_ids=[str(user) for user in range(int(rounds.users.max(initial=-1)) + 1)],
-            offer=np.arange(count),
-            offers=Offers(np.arange(0, count * k + 1, k), np.full(count * k, -1, np.int32), rows),
-            arm_ids=(),
-            features=rounds.contexts.reshape(count * k, d),
-            chosen=rounds.check_chosen(chosen),
-            rewards=rounds.earned(chosen),
-            propensities=known,
-        )
+        from locb.logs.log_rounds import rounds_to_log
+
+        return rounds_to_log(rounds, chosen, propensities)
+
+    def to_rounds(self) -> Rounds:
+        """Return the decisions as rounds, in which only the reward of the logged arm is known.
+
+        A policy that plays these rounds learns from those in which it chooses the logged arm (replay). The mean of the
+        observed rewards is an unbiased estimate only if the log chose arms uniformly at random; otherwise use
+        :func:`locb.evaluate`.
+
+        Examples
+        --------
+        >>> log = Log.read({"user": ["a", "b"], "arm": ["x", "y"], "reward": [2, None]})
+        >>> log.to_rounds()
+        Rounds(2 rounds, 2 arms, 2 features, 2 items, one observed reward per round)
+        """
+        from locb.logs.log_rounds import log_to_rounds
+
+        return log_to_rounds(self)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -328,7 +333,8 @@ class LogParts:
         return log if self.times is None else log.select(np.argsort(self.times, kind="stable"))
 
 
-def _check_propensities(values: Floats) -> None:
+def check_propensities(values: Floats) -> None:
+    """Raise a ValueError unless all known propensities are from ``MIN_PROPENSITY`` to 1."""
     wrong = np.flatnonzero((values < MIN_PROPENSITY) | (values > 1.0))
     if wrong.size:
         raise ParameterError(

@@ -12,7 +12,7 @@ from typing import Any
 from locb.common.validation import ParameterError
 from locb.evaluation.results import Comparison
 from locb.experiments.comparison.candidates import is_policy
-from locb.experiments.comparison.comparison_plan import DEFAULT_POLICIES, plan_comparison
+from locb.experiments.comparison.comparison_plan import DEFAULT_POLICIES, SCALE_REMEDY, plan_comparison
 from locb.experiments.parallel import BACKENDS, Workers
 from locb.policies import RewardScaleWarning
 from locb.report.terminal.progress_bar import ProgressBar
@@ -115,8 +115,9 @@ def compare(
         bar = stack.enter_context(ProgressBar(progress))
         plan.prepare(bar.stage("Compiling", reported=False))  # workers then load the compiled code from the cache
         comparison = plan.run(ledger, workers, bar.stage("Running"))
-    for note in comparison.notes[len(plan.notes) :]:
-        warnings.warn(note, RewardScaleWarning, stacklevel=2)
+    for note in comparison.notes:
+        if note.endswith(SCALE_REMEDY):
+            warnings.warn(note, RewardScaleWarning, stacklevel=2)
     return comparison
 
 

@@ -24,6 +24,7 @@ from locb.policies import REGISTRY
 from locb.policies.parameters import check_reward_range
 
 DEFAULT_POLICIES = tuple(name for name, spec in REGISTRY.items() if spec.compare_by_default)
+SCALE_REMEDY = "Set reward_range (--reward-range low,high) to the lowest and the highest reward."
 DEFAULT_ALPHAS = (1.0,)  # values of alpha of a policy that is given as a name or a class
 
 
@@ -51,7 +52,7 @@ class EnvironmentPlan:
             user_map=_user_map(self.tasks[::repeats], outcomes[::repeats]),
             seeds=[task.seed for task in self.tasks[:repeats]],
             versions=versions(),
-            notes=self.notes + reward_scale_notes(outcomes),
+            notes=self.notes + missing_rewards_notes(outcomes) + reward_scale_notes(outcomes),
             cluster_checkpoints=np.array(self.tasks[0].cluster_checkpoints),
         )
 
@@ -205,6 +206,9 @@ def _plan_environment(
     """Return the plan for one environment, after the construction of every policy with every set of parameters."""
     seed, rounds, repeats, gamma = (settings[name] for name in ("seed", "rounds", "repeats", "gamma"))
     env = source.make(seed, warn=True)
+    if env.max_rounds is not None and rounds > env.max_rounds:
+        limit = f"{env.max_rounds}, the number of rounds of environment {source.name}"
+        raise ParameterError("rounds", f" must be at most {limit}, not {rounds}")
     recorded = cluster_checkpoints(rounds, env.n_users)
     tasks = [
         Task(
@@ -249,13 +253,30 @@ def reward_scale_notes(outcomes: Sequence[Outcome]) -> list[str]:
     problems = [outcome.reward_scale_problem for outcome in outcomes if outcome.reward_scale_problem is not None]
     if not problems:
         return []
-    remedy = "Set reward_range (--reward-range low,high) to the lowest and the highest reward."
     return [
         (
             f"At least one policy assumes rewards of about 0 to 1, but {problems[0]}: its choices and clusters may be "
-            f"poor. {remedy}"
+            f"poor. {SCALE_REMEDY}"
         )
     ]
+
+
+def missing_rewards_notes(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return a note if the regret of some rounds is not known, or if rewards of chosen arms were not observed."""
+    notes = []
+    known = min(outcome.known_regrets for outcome in outcomes)
+    if known < 1.0:
+        notes.append(
+            f"The regret is known in {known:.1%} of the rounds, those with the rewards of all arms; the others add 0."
+        )
+    observed = [outcome.observed_rewards for outcome in outcomes]
+    if min(observed) < 1.0:
+        share = f"{min(observed):.1%} to {max(observed):.1%}" if min(observed) < max(observed) else f"{observed[0]:.1%}"
+        notes.append(
+            f"The reward of the chosen arm was observed in {share} of the rounds; policies learn only these, and the mean "
+            "reward is that of these rounds, which differ between policies."
+        )
+    return notes
 
 
 def _policy_result(task: Task, outcomes: list[Outcome]) -> PolicyResult:

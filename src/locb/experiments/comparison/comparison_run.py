@@ -85,6 +85,8 @@ class Outcome:
     reward_scale_problem: str | None = (
         None  # which rewards are not on a scale of about 0 to 1; None if all are, or if reward_range is set
     )
+    known_regrets: float = 1.0  # share of the rounds whose regret is known
+    observed_rewards: float = 1.0  # share of the rounds in which the reward of the chosen arm was observed
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -180,12 +182,18 @@ def run_task(task: Task, shared: SharedRounds | None = None) -> Outcome:
         last = traceback.extract_tb(error.__traceback__)[-1]
         cause = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
         raise ValueError(f"policy {task.policy!r} raised an error during the run: {cause}") from error
+    if run.known_regrets == 0:
+        raise ValueError(
+            f"policies cannot be compared by regret: no round of {task.environment.data} has the rewards, or expected "
+            "rewards, of all its arms. Estimate what policies would earn from a log with locb.evaluate"
+        )
     found = distinct_clusters(policy)
+    observed = ~np.isnan(run.rewards)
     recorded_at = regret_checkpoints(task.rounds) - 1
     return Outcome(
         regret=run.regret[recorded_at],
-        cumulative_reward=np.cumsum(run.rewards)[recorded_at],
-        reward=float(run.rewards.mean()),
+        cumulative_reward=np.nancumsum(run.rewards)[recorded_at],
+        reward=float(run.rewards[observed].mean()) if observed.any() else float("nan"),
         found=[members.tolist() for members in found],
         f1=score(found),
         microseconds_per_round=1e6 * run.seconds / task.rounds,
@@ -193,4 +201,6 @@ def run_task(task: Task, shared: SharedRounds | None = None) -> Outcome:
         f1s=f1s,
         clusters=recorded,
         reward_scale_problem=problems[0] if problems else None,
+        known_regrets=1.0 if run.known_regrets is None else run.known_regrets / task.rounds,
+        observed_rewards=float(observed.mean()),
     )
