@@ -62,6 +62,20 @@ def test_environment_from_coba_has_its_interactions(env: locb.Synthetic) -> None
         converted.rounds(201)
 
 
+def test_coba_actions_of_different_numbers() -> None:
+    pytest.importorskip("coba", reason=MISSING.format("coba"))
+    items, arms = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[0, 1, 2], [2, 0, -1]]
+    rounds = locb.Rounds.of_items([0, 1], items, [[0.0, 1.0, 0.5], [0.25, 0.75, 0.0]], arms=arms)
+    given = locb.interop.CobaEnvironment(locb.RecordedRounds(rounds), rounds=2)
+    assert [interaction["rewards"] for interaction in given.read()] == [[0.0, 1.0, 0.5], [0.25, 0.75]]
+    back = locb.interop.from_coba(given).rounds(2)
+    assert [offered.tolist() for offered in back.contexts] == [offered.tolist() for offered in rounds.contexts]
+    assert back.earned([1, 1]).tolist() == [1.0, 0.75]
+    missing = locb.Rounds([0], [[[1.0], [2.0]]], [[1.0, np.nan]])
+    with pytest.raises(ValueError, match=r"coba needs the rewards of all actions, but those of user 0 are \[1.0, nan\]"):
+        list(locb.interop.CobaEnvironment(locb.RecordedRounds(missing), rounds=1).read())
+
+
 def test_coba_learner_adds_unknown_users_and_hashes_features() -> None:
     pytest.importorskip("coba", reason=MISSING.format("coba"))
     learner = locb.interop.CobaLearner("linucb-ind", dim=32, n_users=2)
@@ -100,6 +114,13 @@ def test_river_policy_chooses_like_simulate(name: str, env: locb.Synthetic) -> N
     assert fresh.policy.served.sum() == 0
     with pytest.raises(ValueError, match="context must have one row of 'arms' per arm, 5, not 2"):
         policy.pull(arms, context={"arms": [[0.0] * 6] * 2})
+
+
+def test_gymnasium_needs_the_same_number_of_arms() -> None:
+    pytest.importorskip("gymnasium", reason=MISSING.format("gymnasium"))
+    rounds = locb.Rounds.of_items([0, 0], [[1.0], [2.0]], np.zeros((2, 2)), arms=[[0, 1], [1, -1]])
+    with pytest.raises(ValueError, match="env must have the same number of arms in all rounds"):
+        locb.interop.GymnasiumEnvironment(locb.RecordedRounds(rounds), rounds=2).reset()
 
 
 @pytest.mark.parametrize("name", KINDS)

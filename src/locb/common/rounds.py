@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -205,9 +205,8 @@ class Rounds:
         Rounds of a catalogue are gathered in a buffer of limited size. Other rounds are one block without a copy.
         """
         contexts, sizes = self.contexts, self.sizes
-        width, buffer = CHUNK, np.empty(0)
+        width, buffer = max(1, min(CHUNK, BUFFER_NUMBERS // (self.n_arms * self.dim))), np.empty(0)
         if isinstance(contexts, ItemContexts):
-            width = max(1, min(CHUNK, BUFFER_NUMBERS // (self.n_arms * self.dim)))
             buffer = np.empty(min(width, len(self)) * self.n_arms * self.dim)
         elif self.observed is None and not np.isnan(self.rewards.min(initial=0.0)):
             yield Block(slice(0, len(self)), contexts, self.rewards, True)
@@ -241,23 +240,28 @@ class Rounds:
 
     def reward_limits(self) -> tuple[float, float]:
         """Return the smallest and the largest observed reward; NaN if there is none."""
-        whole = self.sizes is None and self.rewards.dtype == np.float64 and self.observed is None
-        width = max(len(self), 1) if whole else CHUNK
         limits = []
-        for start in range(0, len(self), width):
-            rows = self.reward_rows( start, start + width)
+        if self.rewards.ndim == 1 or self.sizes is None:
+            parts: Iterable[NDArray[Any]] = [self.rewards] if self.rewards.size else []
+        else:
+            parts = (self.reward_rows(start, stop) for start, stop in self._spans())
+        for rows in parts:
             low = rows.min()
             limits.append((np.fmin.reduce(rows, None), np.fmax.reduce(rows, None)) if low != low else (low, rows.max()))
         lows, highs = zip(*limits, strict=True) if limits else ((np.nan,), (np.nan,))
         return float(np.fmin.reduce(lows)), float(np.fmax.reduce(highs))
+
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        """Yield the limits of parts of the rounds whose values take at most about 1 MiB."""
+        width = max(1, min(CHUNK, BUFFER_NUMBERS // self.n_arms))
+        return ((start, start + width) for start in range(0, len(self), width))
 
     def noise(self) -> float:
         """Return the root mean square of the observed rewards minus ``means``; NaN if there is no such difference."""
         if self.means is None:
             return float("nan")
         total, count = 0.0, 0
-        for start in range(0, len(self), CHUNK):
-            stop = start + CHUNK
+        for start, stop in self._spans():
             errors = self.reward_rows( start, stop) - self._rows(self.means, start, stop)
             known = ~np.isnan(errors)
             total, count = total + float(np.sum(errors[known] ** 2)), count + int(known.sum())
@@ -303,12 +307,12 @@ class Rounds:
         arms = self.check_chosen(chosen)
         value = self.rewards if self.means is None else self.means
         lost = np.empty(len(self))
-        for start in range(0, len(self), CHUNK):
-            rows, part = self._rows(value, start, start + CHUNK), arms[start : start + CHUNK]
+        for start, stop in self._spans():
+            rows, part = self._rows(value, start, stop), arms[start:stop]
             best = np.fmax.reduce(rows, axis=1)
-            offered = self.n_arms if self.sizes is None else self.sizes[start : start + CHUNK]
+            offered = self.n_arms if self.sizes is None else self.sizes[start:stop]
             is_known = np.count_nonzero(~np.isnan(rows), axis=1) == offered
-            lost[start : start + CHUNK] = np.where(is_known, best - rows[np.arange(len(rows)), part], np.nan)
+            lost[start:stop] = np.where(is_known, best - rows[np.arange(len(rows)), part], np.nan)
         return lost
 
     def names(self, chosen: Any) -> dict[str, list[Any]]:
