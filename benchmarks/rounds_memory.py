@@ -39,16 +39,17 @@ def main() -> None:
     chosen = policy.play(rounds)
     seconds = time.process_time() - started
     stored = sum(array.nbytes for array in rounds.arrays().values()) + rounds.contexts.items.nbytes
-    print(f"{rounds}")
+    print(rounds)
     print(f"arrays of the rounds {stored / 2**20:.0f} MB, of which indices {arms.nbytes / 2**20:.0f} MB")
-    print(f"peak memory: arguments +{given - before:.0f} MB, Rounds +{made - given:.0f} MB, play +{peak() - made:.0f} MB")
-    print(f"play {seconds:.1f} s, {1e6 * seconds / ROUNDS:.1f} µs of CPU per round, {policy.served.sum():,} rewards learned")
-    started = time.process_time()
+    print(
+        f"peak memory: arguments +{given - before:.0f} MB, Rounds +{made - given:.0f} MB, play +{peak() - made:.0f} MB"
+    )
+    print(f"play: {1e6 * seconds / ROUNDS:.1f} µs of CPU per round, {policy.served.sum():,} rewards learned")
     everywhere = locb.Rounds.of_items(users, items, np.zeros((ROUNDS, ITEMS), bool))
-    made = peak()
+    made, started = peak(), time.process_time()
     chosen = locb.LinUCB(n_users=USERS, dim=DIM).play(everywhere)
     seconds = time.process_time() - started
-    print(f"all items in each round, bool rewards: {1e6 * seconds / ROUNDS:.1f} µs of CPU per round, play +{peak() - made:.0f} MB")
+    print(f"play of all items in each round: {1e6 * seconds / ROUNDS:.1f} µs of CPU per round, +{peak() - made:.0f} MB")
     assert len(chosen) == ROUNDS
 
 

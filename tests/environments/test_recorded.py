@@ -71,7 +71,9 @@ def test_comparison_notes_what_is_not_known() -> None:
     known, observed = compared.notes
     assert known.startswith("The regret is known in 66.7% of the rounds")
     assert observed.startswith("The reward of the chosen arm was observed in 66.7% of the rounds")
-    with pytest.raises(ValueError, match="rounds must be at most 3, the number of rounds of environment RecordedRounds"):
+    with pytest.raises(
+        ValueError, match="rounds must be at most 3, the number of rounds of environment RecordedRounds"
+    ):
         locb.compare(env, {"second": Second}, rounds=4, repeats=1, jobs=1)
 
 

@@ -72,7 +72,9 @@ def test_coba_actions_of_different_numbers() -> None:
     assert [offered.tolist() for offered in back.contexts] == [offered.tolist() for offered in rounds.contexts]
     assert back.earned([1, 1]).tolist() == [1.0, 0.75]
     missing = locb.Rounds([0], [[[1.0], [2.0]]], [[1.0, np.nan]])
-    with pytest.raises(ValueError, match=r"coba needs the rewards of all actions, but those of user 0 are \[1.0, nan\]"):
+    with pytest.raises(
+        ValueError, match=r"coba needs the rewards of all actions, but those of user 0 are \[1.0, nan\]"
+    ):
         list(locb.interop.CobaEnvironment(locb.RecordedRounds(missing), rounds=1).read())
 
 

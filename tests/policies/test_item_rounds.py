@@ -115,7 +115,9 @@ def test_scale_of_rewards_is_checked_before_a_round_is_played() -> None:
     users, items, arms, rewards = draw()
     rewards[100, 2], rewards[3, 1] = 1e50, np.nan
     policy = locb.LinUCB(n_users=N_USERS, dim=DIM, dtype="float32")
-    with pytest.raises(ValueError, match=r"rewards must be finite and at most 1e\+30 .*, but rewards\[100, 2\] is 1e\+50"):
+    with pytest.raises(
+        ValueError, match=r"rewards must be finite and at most 1e\+30 .*, but rewards\[100, 2\] is 1e\+50"
+    ):
         policy.play(locb.Rounds.of_items(users, items, rewards, arms=arms))
     assert policy.served.sum() == 0
     rewards[100, 2] = 40.0

@@ -84,12 +84,14 @@ class ItemContexts:
 def _count_arms(arms: NDArray[Any], start: int) -> Ints:
     """Return the number of arms of each of the next ``CHUNK`` rounds, or raise a ValueError if arms follow a −1."""
     part = arms[start : start + CHUNK]
-    sizes = np.count_nonzero(part >= 0, axis=1)
+    sizes: Ints = np.count_nonzero(part >= 0, axis=1).astype(np.int64)
     wrong = np.flatnonzero((sizes == 0) | ((part >= 0) != (np.arange(part.shape[1]) < sizes[:, None])).any(axis=1))
     if wrong.size:
         found = f"arms[{start + wrong[0]}] is {part[wrong[0]].tolist()}"
-        raise ParameterError("arms", f" must have at least one arm per round, and −1 only after the last arm, but {found}")
-    return sizes.astype(np.int64)
+        raise ParameterError(
+            "arms", f" must have at least one arm per round, and −1 only after the last arm, but {found}"
+        )
+    return sizes
 
 
 def make_item_contexts(items: Any, arms: Any, count: int) -> ItemContexts:
@@ -113,7 +115,7 @@ def make_item_contexts(items: Any, arms: Any, count: int) -> ItemContexts:
         raise ParameterError("arms", f" must be integers, not {rows.dtype}")
     if rows.ndim == 1 and rows.size:
         rows = np.broadcast_to(rows, (count, rows.size))
-    if rows.ndim != 2 or rows.shape[1] == 0 or len(rows) != count:
+    if rows.ndim != 2 or 0 in rows.shape[1:] or len(rows) != count:
         wanted = f"({count}, arms per round) or (arms per round,) with at least one arm"
         raise ParameterError("arms", f" must have shape {wanted} because users has length {count}, not {rows.shape}")
     return ItemContexts(items, rows)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.common.arrays import Bools, Floats, Ints
+from locb.common.arrays import Floats, Ints
 from locb.common.item_contexts import CHUNK, ItemContexts, make_item_contexts
 from locb.common.validation import MAX_REWARD, ParameterError, check_array
 
@@ -212,12 +213,12 @@ class Rounds:
             yield Block(slice(0, len(self)), contexts, self.rewards, True)
             return
         for first in range(0, len(self), width):
-            rewards = self.reward_rows( first, first + width)
+            rewards = self.reward_rows(first, first + width)
             offered = np.full(len(rewards), self.n_arms) if sizes is None else sizes[first : first + width]
             is_observed = np.count_nonzero(~np.isnan(rewards), axis=1) == offered
             changes = np.flatnonzero(np.diff(offered) | (is_observed[1:] != is_observed[:-1])) + 1
             edges = [0, *changes.tolist(), len(rewards)]
-            for start, stop in zip(edges[:-1], edges[1:], strict=True):
+            for start, stop in pairwise(edges):
                 span, n_arms = slice(first + start, first + stop), int(offered[start])
                 found = contexts[span] if not buffer.size else contexts.gather(span, n_arms, buffer)
                 values = np.ascontiguousarray(rewards[start:stop, :n_arms])
@@ -229,8 +230,7 @@ class Rounds:
 
     def _rows(self, values: NDArray[Any], start: int, stop: int) -> Floats:
         part = np.asarray(values[start:stop], np.float64)
-        if part.ndim == 1:
-            assert self.observed is not None
+        if part.ndim == 1 and self.observed is not None:
             rows = np.full((len(part), self.n_arms), np.nan)
             rows[np.arange(len(part)), self.observed[start:stop]] = part
             return rows
@@ -262,7 +262,7 @@ class Rounds:
             return float("nan")
         total, count = 0.0, 0
         for start, stop in self._spans():
-            errors = self.reward_rows( start, stop) - self._rows(self.means, start, stop)
+            errors = self.reward_rows(start, stop) - self._rows(self.means, start, stop)
             known = ~np.isnan(errors)
             total, count = total + float(np.sum(errors[known] ** 2)), count + int(known.sum())
         return float(np.sqrt(total / count)) if count else float("nan")
@@ -316,7 +316,7 @@ class Rounds:
         return lost
 
     def names(self, chosen: Any) -> dict[str, list[Any]]:
-        """Return the names of the user and of the chosen arm of each round, under "user" and "arm", if they are known."""
+        """Return the names of the user and the chosen arm of each round, under "user" and "arm", if they are known."""
         arms, contexts = self.check_chosen(chosen), self.contexts
         if isinstance(contexts, ItemContexts):
             arms = contexts.arms[np.arange(len(self)), arms]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -100,9 +101,9 @@ class Environment(ABC):
             Random seed of the rounds, at least 0.
         """
         arrays: dict[str, NDArray[Any]] = {}
-        first, done = None, 0
-        for block in self.stream(max(count, 1) if count >= 0 else count, seed=seed):
-            first = first or block
+        blocks, done = self.stream(max(count, 1) if count >= 0 else count, seed=seed), 0
+        first = next(blocks)
+        for block in chain([first], blocks):
             _check_same_items(first, block)
             for name, values in block.arrays().items():
                 # Concatenating the blocks would take twice the memory of the rounds.
@@ -111,7 +112,6 @@ class Environment(ABC):
                     raise ValueError(f"all rounds must have {name} of shape {array.shape[1:]}, not {values.shape[1:]}")
                 array[done : done + len(block)] = values
             done += len(block)
-        assert first is not None  # there is at least one block
         return first.with_arrays({name: array[:count] for name, array in arrays.items()})
 
 

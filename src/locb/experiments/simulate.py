@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from locb.common.arrays import Ints
 from locb.common.rounds import Rounds
 from locb.common.validation import ParameterError
 from locb.environments import Environment
@@ -44,7 +45,7 @@ def simulate(
     checkpoints: Sequence[int] = (),
     at_checkpoint: Callable[[], None] | None = None,
 ) -> Run:
-    """Run a policy on rounds of an environment and return its regret and rewards.
+    """Run a policy on rounds of an environment and return its regret and rewards; see :class:`locb.Run`.
 
     Parameters
     ----------
@@ -67,8 +68,7 @@ def simulate(
     Returns
     -------
     Run
-        Cumulative regret, reward and chosen arm of each round, computation time in seconds, and the policy. Missing
-        rewards are not learned, and rounds whose regret is not known do not count: see :class:`locb.Rounds`.
+        Cumulative regret, reward and chosen arm of each round, computation time in seconds, and the policy.
 
     Examples
     --------
@@ -93,9 +93,7 @@ def play_blocks(
     at_checkpoint: Callable[[], None] | None = None,
 ) -> Run:
     """Run a policy on ``blocks`` with ``rounds`` rounds in total. See :func:`simulate` for the other parameters."""
-    regret, rewards, chosen = np.empty(rounds), np.empty(rounds), np.empty(rounds, np.int64)
-    seconds, done = 0.0, 0
-    names: dict[str, list[Any]] = {}
+    record, seconds = _Record(rounds), 0.0
     with ProgressBar(_reporter(progress)) as bar:
         bar.stage("Compiling", reported=False)
         policy.prepare()
@@ -104,16 +102,32 @@ def play_blocks(
             began = time.perf_counter()
             arms = policy.play(block)
             seconds += time.perf_counter() - began
-            span, done = slice(done, done + len(block)), done + len(block)
-            regret[span], rewards[span], chosen[span] = block.regret(arms), block.earned(arms), arms
-            for name, values in block.names(arms).items():
-                names.setdefault(name, []).extend(values)
-            report(done, rounds)
-            if at_checkpoint is not None and done in checkpoints:
+            record.add(block, arms)
+            report(record.done, rounds)
+            if at_checkpoint is not None and record.done in checkpoints:
                 at_checkpoint()
-    known = int(np.count_nonzero(~np.isnan(regret)))
-    summed = np.nancumsum(regret) if known or not rounds else np.full(rounds, np.nan)
-    return Run(summed, rewards, chosen, seconds, policy, None if known == rounds else known, names)
+    return record.to_run(policy, seconds)
+
+
+class _Record:
+    """Regret, rewards, chosen arms and names of the rounds that were played."""
+
+    def __init__(self, rounds: int) -> None:
+        self.regret, self.rewards, self.chosen = np.empty(rounds), np.empty(rounds), np.empty(rounds, np.int64)
+        self.names: dict[str, list[Any]] = {}
+        self.done = 0
+
+    def add(self, block: Rounds, arms: Ints) -> None:
+        span, self.done = slice(self.done, self.done + len(block)), self.done + len(block)
+        self.regret[span], self.rewards[span], self.chosen[span] = block.regret(arms), block.earned(arms), arms
+        for name, values in block.names(arms).items():
+            self.names.setdefault(name, []).extend(values)
+
+    def to_run(self, policy: Policy, seconds: float) -> Run:
+        known = int(np.count_nonzero(~np.isnan(self.regret)))
+        regret = np.nancumsum(self.regret) if known else self.regret
+        known_regrets = None if known == self.done else known
+        return Run(regret, self.rewards, self.chosen, seconds, policy, known_regrets, self.names)
 
 
 def _reporter(progress: bool | Callable[[int], None] | None) -> bool | Callable[[float, float], None] | None:

@@ -273,8 +273,8 @@ def missing_rewards_notes(outcomes: Sequence[Outcome]) -> list[str]:
     if min(observed) < 1.0:
         share = f"{min(observed):.1%} to {max(observed):.1%}" if min(observed) < max(observed) else f"{observed[0]:.1%}"
         notes.append(
-            f"The reward of the chosen arm was observed in {share} of the rounds; policies learn only these, and the mean "
-            "reward is that of these rounds, which differ between policies."
+            f"The reward of the chosen arm was observed in {share} of the rounds. Policies learn only these rewards. "
+            "The mean reward is that of these rounds, which differ between policies."
         )
     return notes
 

@@ -15,7 +15,7 @@ from locb.common.arrays import Floats, Ints
 from locb.common.rounds import Rounds
 from locb.environments import Environment
 from locb.evaluation.clusters import match_clusters
-from locb.evaluation.results import sample_users
+from locb.evaluation.results import Run, sample_users
 from locb.experiments.comparison.candidates import accepted_parameters
 from locb.experiments.comparison.curve_points import regret_checkpoints
 from locb.experiments.comparison.environment_sources import EnvironmentSource
@@ -182,18 +182,9 @@ def run_task(task: Task, shared: SharedRounds | None = None) -> Outcome:
         last = traceback.extract_tb(error.__traceback__)[-1]
         cause = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
         raise ValueError(f"policy {task.policy!r} raised an error during the run: {cause}") from error
-    if run.known_regrets == 0:
-        raise ValueError(
-            f"policies cannot be compared by regret: no round of {task.environment.data} has the rewards, or expected "
-            "rewards, of all its arms. Estimate what policies would earn from a log with locb.evaluate"
-        )
     found = distinct_clusters(policy)
-    observed = ~np.isnan(run.rewards)
-    recorded_at = regret_checkpoints(task.rounds) - 1
     return Outcome(
-        regret=run.regret[recorded_at],
-        cumulative_reward=np.nancumsum(run.rewards)[recorded_at],
-        reward=float(run.rewards[observed].mean()) if observed.any() else float("nan"),
+        **_rewards(run, task),
         found=[members.tolist() for members in found],
         f1=score(found),
         microseconds_per_round=1e6 * run.seconds / task.rounds,
@@ -201,6 +192,21 @@ def run_task(task: Task, shared: SharedRounds | None = None) -> Outcome:
         f1s=f1s,
         clusters=recorded,
         reward_scale_problem=problems[0] if problems else None,
-        known_regrets=1.0 if run.known_regrets is None else run.known_regrets / task.rounds,
-        observed_rewards=float(observed.mean()),
     )
+
+
+def _rewards(run: Run, task: Task) -> dict[str, Any]:
+    """Return the fields of an outcome about regret and rewards; raise a ValueError if no regret is known."""
+    if run.known_regrets == 0:
+        raise ValueError(
+            f"policies cannot be compared by regret: no round of {task.environment.data} has the rewards, or expected "
+            "rewards, of all its arms. Estimate what policies would earn from a log with locb.evaluate"
+        )
+    observed, points = ~np.isnan(run.rewards), regret_checkpoints(task.rounds) - 1
+    return {
+        "regret": run.regret[points],
+        "cumulative_reward": np.nancumsum(run.rewards)[points],
+        "reward": float(run.rewards[observed].mean()) if observed.any() else float("nan"),
+        "known_regrets": 1.0 if run.known_regrets is None else run.known_regrets / task.rounds,
+        "observed_rewards": float(observed.mean()),
+    }

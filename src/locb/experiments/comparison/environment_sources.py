@@ -163,7 +163,9 @@ def rounds_digest(env: Environment, seed: int) -> str:
     count = DIGEST_ROUNDS if env.max_rounds is None else min(DIGEST_ROUNDS, env.max_rounds)
     rounds = env.rounds(count, seed=seed)
     digest = hashlib.sha256(f"{env.n_users} {rounds.contexts.shape}".encode())
-    contexts = rounds.contexts if rounds.sizes is None else np.concatenate([rounds.sizes, *map(np.ravel, rounds.contexts)])
+    contexts = (
+        rounds.contexts if rounds.sizes is None else np.concatenate([rounds.sizes, *map(np.ravel, rounds.contexts)])
+    )
     for values in (rounds.users, contexts, rounds.rewards, rounds.means, rounds.observed):
         digest.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()[:16]

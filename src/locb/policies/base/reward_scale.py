@@ -179,6 +179,9 @@ class RewardScale:
 def _is_noise(rounds: Rounds) -> bool:
     """Return whether the rewards are noise around known means that are on a scale of about 0 to 1."""
     means = rounds.means
-    if means is None or not LOWEST <= float(np.fmin.reduce(means, None)) <= float(np.fmax.reduce(means, None)) <= HIGHEST:
+    if (
+        means is None
+        or not LOWEST <= float(np.fmin.reduce(means, None)) <= float(np.fmax.reduce(means, None)) <= HIGHEST
+    ):
         return False
     return rounds.noise() <= MAX_NOISE
