@@ -10,7 +10,14 @@ if TYPE_CHECKING:
     from locb import datasets, interop
     from locb.common.feature_hashing import features
     from locb.common.rounds import Rounds
-    from locb.environments import Categorical, Environment, Interactions, RecordedRounds, Synthetic
+    from locb.environments import (
+        Categorical,
+        Environment,
+        Interactions,
+        RecordedRewards,
+        RecordedRounds,
+        Synthetic,
+    )
     from locb.evaluation.clusters import Cluster, ClusterScore, Membership, SimilarUser, match_clusters
     from locb.evaluation.results import Comparison, Run
     from locb.experiments.comparison.compare import compare
@@ -83,6 +90,7 @@ __all__ = [
     "PolicySpec",
     "Recommendation",
     "Recommender",
+    "RecordedRewards",
     "RecordedRounds",
     "RewardScaleWarning",
     "Rounds",
@@ -110,7 +118,14 @@ __all__ = [
 _MODULES = {
     "locb.common.feature_hashing": ("features",),
     "locb.common.rounds": ("Rounds",),
-    "locb.environments": ("Categorical", "Environment", "Interactions", "RecordedRounds", "Synthetic"),
+    "locb.environments": (
+        "Categorical",
+        "Environment",
+        "Interactions",
+        "RecordedRewards",
+        "RecordedRounds",
+        "Synthetic",
+    ),
     "locb.evaluation.clusters": ("Cluster", "ClusterScore", "Membership", "SimilarUser", "match_clusters"),
     "locb.evaluation.results": ("Comparison", "Run"),
     "locb.experiments.comparison.compare": ("compare",),

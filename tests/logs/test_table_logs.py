@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import locb
-from locb.logs.readers.values import parse_numbers
+from locb.datasets.column_values import parse_numbers
 from serving import arms, serving
 
 GERMAN = """Kunde;Variant;Umsatz;Date;Propensity

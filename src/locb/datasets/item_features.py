@@ -10,20 +10,28 @@ from scipy import sparse
 from scipy.sparse.linalg import svds
 
 from locb.common.arrays import Floats
+from locb.common.validation import ParameterError
 
 # Frobenius norm of the attribute rows divided by that of the user rows, see docs/decisions/0006-item-features.md.
 ATTRIBUTE_WEIGHT = 0.3
+MAX_OWN_FEATURES = 100  # a policy stores the square of the number of features per user
 
 if TYPE_CHECKING:
     from locb.datasets.records import Records
 
 
-def split_records(users: Any, items: Any, n_items: int) -> Any:
+def split_records(users: Any, items: Any, n_items: int, *, by_time: bool = False) -> Any:
     """Return whether each record is in the half that is used in rounds. The other half gives the features.
 
-    All records of the same user and item are in the same half. The halves are random, and always the same.
+    All records of the same user and item are in the same half. The halves are random, and always the same. With
+    ``by_time``, the records are in the order of time, and a user and an item are in the half of their first record: the
+    half that gives the features is the earlier one.
     """
-    pairs, position = np.unique(np.asarray(users, np.int64) * n_items + items, return_inverse=True)
+    pairs, first, position = np.unique(
+        np.asarray(users, np.int64) * n_items + items, return_index=True, return_inverse=True
+    )
+    if by_time:
+        return (first >= len(users) // 2)[position]
     return (np.random.default_rng(0).permutation(len(pairs)) % 2 == 0)[position]
 
 
@@ -31,7 +39,8 @@ def item_features(records: Records, dim: int, selected: Any = None) -> Floats:
     """Return an array (items, dim) of item features, computed with a truncated singular value decomposition (SVD).
 
     The SVD is that of a matrix with one column per item. The matrix has one row per user, whose entry for an item is
-    the number of likes minus the number of records without a like. These rows are followed by one row per attribute
+    the number of likes minus the number of records without a like; if the records have rewards, it is the sum of the
+    standardized rewards. These rows are followed by one row per attribute
     (for example a genre). The attribute rows are scaled to ATTRIBUTE_WEIGHT times the Frobenius norm of the user rows.
 
     The features of an item are its dim − 1 factors in the SVD, scaled to norm 1/√2, and the constant 1/√2. Therefore
@@ -48,14 +57,38 @@ def item_features(records: Records, dim: int, selected: Any = None) -> Floats:
     """
     used = slice(None) if selected is None else selected
     users, items = records.users[used], records.items[used]
-    sign = np.where(records.liked[used], np.float32(1), np.float32(-1))
-    likes = sparse.csr_matrix((sign, (users, items)), shape=(int(records.users.max()) + 1, records.n_items))
+    if records.rewards is None:
+        values = np.where(records.liked[used], np.float32(1), np.float32(-1))
+    else:
+        rewards = records.rewards[used]
+        values = ((rewards - rewards.mean()) / (rewards.std() or 1.0)).astype(np.float32)
+    likes = sparse.csr_matrix((values, (users, items)), shape=(int(records.users.max()) + 1, records.n_items))
     blocks = [likes]
     if records.attributes is not None and records.attributes.nnz:
         attributes = records.attributes.T.tocsr().astype(np.float32)
         scale = np.float32(ATTRIBUTE_WEIGHT * sparse.linalg.norm(likes) / sparse.linalg.norm(attributes))
         blocks.append(attributes * scale)
     return append_constant(right_factors(sparse.vstack(blocks, format="csr"), dim - 1))
+
+
+def own_features(attributes: Any) -> Floats:
+    """Return attributes of items (items, attributes) and a constant as item features.
+
+    The attributes are divided by the same number, so that the largest norm of an item is 1/√2, the constant.
+    """
+    if attributes is None:
+        raise ParameterError(
+            "features_from", " 'own' needs columns that describe the items: set features or item_features"
+        )
+    if attributes.shape[1] > MAX_OWN_FEATURES:
+        raise ParameterError(
+            "features_from",
+            f" 'own' allows at most {MAX_OWN_FEATURES} features, but the columns that describe the items give "
+            f"{attributes.shape[1]:,}; choose fewer columns, or 'other-half' to reduce them",
+        )
+    values = np.asarray(attributes.toarray(), np.float64)
+    largest = float(np.linalg.norm(values, axis=1).max()) or 1.0
+    return np.hstack([values / (largest * math.sqrt(2.0)), np.full((len(values), 1), math.sqrt(0.5))])
 
 
 def right_factors(matrix: Any, count: int) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -11,8 +10,7 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.common.rounds import Rounds
 from locb.common.validation import ParameterError, check_array
-from locb.environments.base import Environment
-from locb.evaluation.clusters import maximum_clique
+from locb.environments.recorded_users import RecordedUsers, check_integers, ridge_estimates
 from locb.kernels import interaction_sampling as sampling
 from locb.kernels.common.bit_sets import pack_bit_indices
 
@@ -20,7 +18,7 @@ DEFAULT_ARMS = 10
 ZEROS = {"any": sampling.ANY, "rated": sampling.RATED, "shown": sampling.RATED}
 
 
-class Interactions(Environment):
+class Interactions(RecordedUsers):
     """Environment of recorded interactions: each round offers one item that the user liked, and items with reward 0.
 
     Parameters
@@ -95,7 +93,7 @@ class Interactions(Environment):
             zero &= ~np.isin(pair, pair[liked])
         never = (np.empty(0, np.int64), np.empty(0, np.int64))
         if excluded is not None:
-            never = _check_integers("excluded", excluded[0], None), _check_integers("excluded", excluded[1], n_items)
+            never = check_integers("excluded", excluded[0], None), check_integers("excluded", excluded[1], n_items)
             if len(never[0]) != len(never[1]):
                 raise ValueError(f"excluded must have as many users as items, not {len(never[0])} and {len(never[1])}")
         # Pairs that cannot have reward 0: likes, and excluded pairs, which cannot be an arm at all.
@@ -113,7 +111,7 @@ class Interactions(Environment):
         user, item, liked, zero = index_of[user[kept]], item[kept].astype(np.int64), liked[kept], zero[kept]
         weight = np.ones(len(kept), np.int64) if weight is None else weight[kept].astype(np.int64)
         self.records_per_user: Ints = np.bincount(user, weight, minlength=self.n_users).astype(np.int64)
-        self.theta: Floats = _ridge_estimates(user, item, liked, weight, self.item_features, self.n_users)
+        self.theta: Floats = ridge_estimates(user, item, liked, weight, self.item_features, self.n_users)
         self._pool = sampling.InteractionPool(
             *_group_by_user(user[liked], item[liked], weight[liked], self.n_users),
             *_group_by_user(user[zero], item[zero], weight[zero], self.n_users),
@@ -165,72 +163,6 @@ class Interactions(Environment):
         sampling.draw_rounds(generator, ZEROS[self.zeros], self._pool, users, contexts, rewards)
         return Rounds(users, contexts, rewards)
 
-    def true_clusters(self, gamma: float = 0.2, n_groups: int = 5) -> list[Ints]:
-        """Return one true cluster per K-means group of the users' θ, as arrays of user indices.
-
-        A true cluster is a largest set of users of its K-means group such that the distance between the θ of any two of
-        them is below gamma. A true cluster can have a single user.
-
-        Parameters
-        ----------
-        gamma : float, default 0.2
-            Limit of the distance, above 0. The distance must be smaller.
-        n_groups : int, default 5
-            Number of K-means groups. There are fewer groups if the users have fewer distinct θ.
-        """
-        if not gamma > 0.0:
-            raise ParameterError("gamma", f" must be above 0, not {gamma!r}")
-        return [members[maximum_clique(self.theta[members], gamma)] for members in self.groups(n_groups)]
-
-    def groups(self, n_groups: int = 5) -> list[Ints]:
-        """Return the K-means groups of the users' θ, as arrays of user indices.
-
-        The number of groups is ``n_groups``, or the number of distinct θ if it is smaller.
-        """
-        from sklearn.cluster import KMeans
-
-        n_groups = min(n_groups, len(np.unique(self.theta.round(12), axis=0)))
-        labels = KMeans(n_groups, n_init=10, random_state=0).fit_predict(self.theta)
-        return [np.flatnonzero(labels == group) for group in range(n_groups)]
-
-    def users_in_groups(self, gamma: float, n_groups: int = 5) -> int:
-        """Return how many users are in true clusters of two or more users. See ``true_clusters`` for the parameters."""
-        return sum(len(cluster) for cluster in self.true_clusters(gamma, n_groups) if len(cluster) > 1)
-
-    def scaled_gamma(self, share: float = 0.5, n_groups: int = 5) -> float:
-        """Return the smallest gamma at which at least a given share of the users is in true clusters of two or more.
-
-        Parameters
-        ----------
-        share : float, default 0.5
-            Share of all users, from 0 to 1.
-        n_groups : int, default 5
-            Number of K-means groups.
-
-        Returns
-        -------
-        float
-            Gamma with a relative error of about 1%; infinity if no gamma suffices, for example if each K-means group
-            has a single user.
-        """
-        groups = [self.theta[members] for members in self.groups(n_groups)]
-
-        def is_sufficient(gamma: float) -> bool:
-            sizes = [len(maximum_clique(theta, gamma)) for theta in groups]
-            return sum(size for size in sizes if size > 1) >= share * self.n_users
-
-        low, high = 0.0, 1e-3
-        while not is_sufficient(high):
-            if high > 1e9:
-                return float("inf")
-            low, high = high, 2.0 * high
-        while high - low > 0.01 * high and high > 1e-9:
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if is_sufficient(middle) else (middle, high)
-        # Rounding up to three digits gives a short number that is still sufficient.
-        digits = 2 - math.floor(math.log10(high))
-        return float(math.ceil(high * 10.0**digits) / 10.0**digits)
-
 
 def _check_options(n_users: Any, n_arms: Any, zeros: Any, n_items: int) -> int:
     """Return the number of arms; raise a ValueError if an option is invalid."""
@@ -256,10 +188,10 @@ def _check_records(users: Any, items: Any, rewards: Any, counts: Any, n_items: i
 
     Raise a ValueError if an array is invalid.
     """
-    user = _check_integers("users", users, None)
-    item = _check_integers("items", items, n_items)
+    user = check_integers("users", users, None)
+    item = check_integers("items", items, n_items)
     liked = _check_rewards(rewards)
-    weight = None if counts is None else _check_integers("counts", counts, None)
+    weight = None if counts is None else check_integers("counts", counts, None)
     for name, array in (("items", item), ("rewards", liked), ("counts", weight)):
         if array is not None and len(array) != len(user):
             raise ValueError(f"{name} must have as many elements as users, {len(user)}, not {len(array)}")
@@ -275,24 +207,6 @@ def _check_records(users: Any, items: Any, rewards: Any, counts: Any, n_items: i
 
 def _format_reasons(excluded: dict[str, int]) -> str:
     return ", ".join(f"{reason}: {count:,}" for reason, count in excluded.items() if count)
-
-
-def _check_integers(name: str, values: Any, limit: int | None) -> Any:
-    """Return ``values`` as an array of integers, one per record.
-
-    Raise a ValueError if an integer is negative, or is not below ``limit``. None means no limit.
-    """
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise ValueError(f"{name} must have one integer per record, not {array.dtype} of shape {array.shape}")
-    if array.size and array.min() < 0:
-        raise ValueError(f"{name} must be at least 0, but {name}[{array.argmin()}] is {array.min()}")
-    if limit is not None and array.size and array.max() >= limit:
-        index = int(array.argmax())
-        raise ValueError(
-            f"{name} must be below {limit}, the number of rows of item_features, but {name}[{index}] is {array[index]}"
-        )
-    return array
 
 
 def _check_rewards(rewards: Any) -> Any:
@@ -318,20 +232,3 @@ def _group_by_user(user: Ints, item: Ints, weight: Ints, n_users: int) -> tuple[
     total = np.cumsum(weight[order])
     before = np.concatenate([[0], total])[start[:-1]]
     return start, item[order], total - np.repeat(before, np.diff(start))
-
-
-def _ridge_estimates(user: Ints, item: Ints, liked: Any, weight: Ints, features: Floats, n_users: int) -> Floats:
-    """Return θ = (I + Σ w x xᵀ)⁻¹ Σ w r x of each user, an array (n_users, d).
-
-    The sums are over the records of the user, with item features x, reward r and weight w.
-    """
-    dim = features.shape[1]
-    gram, vector = np.tile(np.eye(dim), (n_users, 1, 1)), np.zeros((n_users, dim))
-    order = np.argsort(user, kind="stable")
-    bounds = np.cumsum(np.bincount(user, minlength=n_users))[:-1]
-    for index, records in enumerate(np.split(order, bounds)):
-        x = features[item[records]]
-        gram[index] += (x * weight[records, None]).T @ x
-        vector[index] = x.T @ (weight[records] * liked[records])
-    theta: Any = np.linalg.solve(gram, vector[:, :, None])
-    return np.asarray(theta[:, :, 0], dtype=np.float64)

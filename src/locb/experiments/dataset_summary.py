@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from locb.environments import Environment, Interactions
+from locb.environments import Environment, Interactions, RecordedRewards
+from locb.environments.recorded_users import RecordedUsers
 
 MAX_GAMMA = 1e9  # above all distances; Interactions.scaled_gamma is infinite if no gamma suffices
 FEATURES_FROM = {
     "other-half": "the half of the records that is not used in rounds",
     "all": "all records, including those used in rounds",
+    "own": "the columns that describe the items",
 }
 NO_GAMMA = "no gamma puts half of the users in groups of two or more users"
 
@@ -28,7 +30,7 @@ class DatasetSummary(NamedTuple):
     map_subtitle: str  # explanation of the map
 
 
-def summarize_dataset(env: Interactions) -> DatasetSummary:
+def summarize_dataset(env: RecordedUsers) -> DatasetSummary:
     """Return the summary of a data set that a reader of ``locb.datasets`` has loaded."""
     about = env.about
     upper = np.triu_indices(env.n_users, 1)
@@ -43,7 +45,7 @@ def summarize_dataset(env: Interactions) -> DatasetSummary:
         ("users", f"{about['users']:,}"),
         ("items", f"{about['items']:,}"),
         *([("likes", rule)] if rule else []),
-        ("share of likes", f"{about['share_of_likes']:.1%}"),
+        *_describe_values(env),
         *((f"skipped: {reason}", f"{count:,}") for reason, count in about["skipped"].items()),
         *((f"excluded users: {reason}", f"{count:,}") for reason, count in env.excluded_users.items()),
         ("users in the pool", f"{env.n_users:,}"),
@@ -63,6 +65,19 @@ def summarize_dataset(env: Interactions) -> DatasetSummary:
     return DatasetSummary(facts, groups, describe_group_map(env.n_users, gamma))
 
 
+def _describe_values(env: RecordedUsers) -> list[tuple[str, str]]:
+    """Return the share of likes; of recorded rewards, their limits and the rounds that the records give."""
+    about = env.about
+    if not isinstance(env, RecordedRewards):
+        return [("share of likes", f"{about['share_of_likes']:.1%}")]
+    low, mean, high = about["rewards"]
+    order = "in the order of time" if about["has_times"] else "in the order of the table"
+    return [
+        ("rewards", f"{low:g} to {high:g}, mean {mean:.4g}"),
+        ("rounds", f"{env.max_rounds:,}, one per record that is used in rounds, {order}"),
+    ]
+
+
 def describe_likes(about: dict[str, Any]) -> str:
     """Return which ratings are likes, from the facts about a data set; an empty string if it has no ratings."""
     if about.get("like_above") is None:
@@ -80,11 +95,26 @@ def likes_note(env: Environment) -> str | None:
 
 def features_note(env: Environment) -> str | None:
     """Return a warning if the features of the items were computed from likes used in rounds; otherwise None."""
-    if not isinstance(env, Interactions) or env.about.get("features_from") != "all":
+    if not isinstance(env, RecordedUsers) or env.about.get("features_from") != "all":
+        return None
+    values = "likes" if isinstance(env, Interactions) else "rewards"
+    return (
+        f"The item features contain the {values} that are used in rounds, so rewards are higher than with new {values}."
+        " Use features_from='other-half' (--features-from other-half) to avoid this."
+    )
+
+
+def offer_note(env: Environment) -> str | None:
+    """Return a note on what the rounds of a data set offer, and that rewards are no estimate of earnings."""
+    if isinstance(env, Interactions):
+        zeros = env.n_arms - 1
+        offered = f"Each round offers one liked item and {zeros} item{'s' if zeros > 1 else ''} with reward 0"
+    elif isinstance(env, RecordedRewards):
+        offered = "Each round offers only items for which the user has a recorded reward"
+    else:
         return None
     return (
-        "The item features contain the likes that are used in rounds, so rewards are higher than with new likes. Use "
-        "features_from='other-half' (--features-from other-half) to avoid this."
+        f"{offered}, so rewards are no estimate of what a policy would earn; locb evaluate estimates that from a log."
     )
 
 

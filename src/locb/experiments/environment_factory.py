@@ -10,7 +10,8 @@ import numpy as np
 
 from locb.common.arrays import Ints
 from locb.common.validation import ParameterError
-from locb.environments import Categorical, Environment, Interactions, Synthetic
+from locb.environments import Categorical, Environment, RecordedRewards, Synthetic
+from locb.environments.recorded_users import RecordedUsers
 
 DATA = ("movielens", "yelp", "yahoo", "table")
 
@@ -52,22 +53,25 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
         from locb import datasets
     except ImportError as error:
         raise ValueError(f"data sets need the package {error.name}: run pip install 'locb[data]'") from error
-    env: Interactions = getattr(datasets, name)(path, **arguments)
+    env: RecordedUsers = getattr(datasets, name)(path, **arguments)
     return env
 
 
 def data_digest(env: Any) -> str:
     """Return a digest of ``theta``, the preferences of all users, which changes if the data or its settings change."""
-    return hashlib.sha256(np.round(env.theta, 6).tobytes()).hexdigest()[:16]
+    digest = hashlib.sha256(np.round(env.theta, 6).tobytes())
+    if isinstance(env, RecordedRewards):  # theta does not depend on the order of the records
+        digest.update(env.draw(np.random.default_rng(0), env.max_rounds).rewards.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def true_clusters(env: Environment, gamma: float) -> list[Ints]:
     """Return the true clusters of an environment, each as an array of user indices.
 
     A synthetic environment defines its clusters, and ``gamma`` has no effect. For real data, ``gamma`` limits the
-    distance between the preferences of any two users of a cluster: see ``Interactions.true_clusters``.
+    distance between the preferences of any two users of a cluster: see ``RecordedUsers.true_clusters``.
     """
-    return env.true_clusters(gamma) if isinstance(env, Interactions) else env.true_clusters()
+    return env.true_clusters(gamma) if isinstance(env, RecordedUsers) else env.true_clusters()
 
 
 def ground_truth_note(env: Environment, gamma: float) -> str | None:
@@ -75,7 +79,7 @@ def ground_truth_note(env: Environment, gamma: float) -> str | None:
 
     F1 of the clusters is then not informative. Otherwise, and for a synthetic environment, the result is None.
     """
-    if not isinstance(env, Interactions):
+    if not isinstance(env, RecordedUsers):
         return None
     grouped = env.users_in_groups(gamma)
     if grouped >= env.n_users / 2:

@@ -63,8 +63,8 @@ def described_features(frame: Any, arm: str, columns: Sequence[str], names: Any)
     names : polars.Series
         Arms in the order of the rows of the result.
     """
+    from locb.datasets.item_descriptions import describe_items
     from locb.datasets.item_features import right_factors
-    from locb.datasets.table import describe_items
 
     attributes, notes = describe_items(frame, arm, columns, names)
     dense = np.asarray(attributes.todense(), dtype=np.float64)

@@ -24,6 +24,7 @@ from locb.cli.data.dataset_options import (
     ItemFeatures,
     LikeAbove,
     NoHeader,
+    Offer,
     Separator,
     Zeros,
     data_settings,
@@ -48,6 +49,7 @@ DATA_OPTIONS = (
     "path",
     "zeros",
     "columns",
+    "offer",
     "like_above",
     "features_from",
     "item_features",
@@ -187,6 +189,7 @@ def compare(
     ] = None,
     zeros: Zeros = None,
     columns: Columns = None,
+    offer: Offer = None,
     like_above: LikeAbove = None,
     features_from: FeaturesFrom = None,
     item_features: ItemFeatures = None,
@@ -197,7 +200,8 @@ def compare(
         int | None,
         typer.Option(
             help="Rounds per run.",
-            show_default="50,000; with --scenarios each scenario has its own number",
+            show_default="50,000, or the number of records of a table if there are fewer; with --scenarios each "
+            "scenario has its own number",
             rich_help_panel=SIZE,
         ),
     ] = None,
@@ -257,6 +261,7 @@ def compare(
     - `locb compare --policies locb,linucb-ind --grid alpha=0.1,0.3,1 gamma=0.1,0.2`
     - `locb compare --environment my_site.py:NewsSite`
     - `locb compare --data movielens --path ml-latest-small.zip --rounds 30000`
+    - `locb compare --data table --path sales.csv --columns user=customer,item=product,reward=euros,time=day`
     - `locb compare --scenarios all --policies all --data movielens --path ml-latest-small.zip`
     - `locb compare --scenarios overlap,hierarchy --rounds 5000 --repeats 2`
     """
@@ -279,6 +284,7 @@ def compare(
             path,
             zeros=zeros,
             columns=columns,
+            offer=offer,
             like_above=like_above,
             features_from=features_from,
             item_features=item_features,
@@ -327,7 +333,7 @@ def compare(
             environments=environment,
             grid=parse_grid([*(grid or []), *(more or [])]),
             alphas=alpha_values,
-            rounds=50_000 if rounds is None else rounds,
+            rounds=rounds,
             repeats=repeats,
             environment=settings,
             n_seeds=n_seeds,

@@ -16,6 +16,7 @@ from locb.cli.data.dataset_options import (
     ItemFeatures,
     LikeAbove,
     NoHeader,
+    Offer,
     Separator,
     Zeros,
     data_settings,
@@ -46,6 +47,7 @@ def data(
     users: Annotated[int, typer.Option(help="Number of users: those with the most records are selected.")] = 100,
     zeros: Zeros = None,
     columns: Columns = None,
+    offer: Offer = None,
     like_above: LikeAbove = None,
     features_from: FeaturesFrom = None,
     item_features: ItemFeatures = None,
@@ -73,6 +75,7 @@ def data(
     - `locb data movielens ml-25m.zip`
     - `locb data movielens --download ml-latest-small`
     - `locb data table likes.csv --columns user=customer,item=product,rating=stars`
+    - `locb data table sales.csv --columns user=customer,item=product,reward=euros,time=day,feature=price`
     - `locb data table plays.csv --columns user=listener,item=song,rating=plays --like-above q75`
     - `locb data table ratings.dat --no-header --columns user=1,item=2,rating=3`
     """
@@ -93,6 +96,7 @@ def data(
         path,
         zeros=zeros,
         columns=columns,
+        offer=offer,
         like_above=like_above,
         features_from=features_from,
         item_features=item_features,

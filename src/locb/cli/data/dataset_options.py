@@ -22,8 +22,18 @@ Zeros = Annotated[
 Columns = Annotated[
     str | None,
     typer.Option(
-        help="Names of the columns of a table: user=…,item=…,rating=… (or reward=… for a column of 0 and 1), and "
+        help="Names of the columns of a table: user=…,item=…,rating=… (or reward=…), time=… for a column of times, and "
         "feature=… for each column that describes items. With --no-header: numbers of the columns, from 1.",
+        rich_help_panel="Data",
+    ),
+]
+Offer = Annotated[
+    str | None,
+    typer.Option(
+        help="What a round of a table offers. **recorded**: items for which the user has a record, with the recorded "
+        "rewards (any numbers), in the order of time. **one-liked**: one item that the user liked, with reward 1, and "
+        "items with reward 0. The rewards of neither are an estimate of what a policy would earn.",
+        show_default="recorded; one-liked with --like-above or --zeros",
         rich_help_panel="Data",
     ),
 ]
@@ -38,9 +48,9 @@ ItemFeatures = Annotated[
 LikeAbove = Annotated[
     str | None,
     typer.Option(
-        help="Ratings above this number are likes. A quantile such as **q75** is the smallest rating that at least 75% "
-        "of the ratings do not exceed. The default is rejected if fewer than 1% or more than 95% of the ratings would "
-        "be likes.",
+        help="For rounds of likes: ratings above this number are likes. A quantile such as **q75** is the smallest "
+        "rating that at least 75% of the ratings do not exceed. The default is rejected if fewer than 1% or more than "
+        "95% of the ratings would be likes.",
         show_default="3",
         rich_help_panel="Data",
     ),
@@ -65,10 +75,12 @@ NoHeader = Annotated[
 FeaturesFrom = Annotated[
     str | None,
     typer.Option(
-        help="Records from which the features of items are computed. **other-half**: a random half of the records, "
-        "which is then not used in rounds. **all**: all records, as in the paper; the features then contain the likes "
-        "that are used in rounds.",
-        show_default="other-half; yahoo has its own features",
+        help="Records from which the features of items are computed. **other-half**: a random half of the records, or "
+        "with time=… the earlier half, which is then not used in rounds. **all**: all records, as in the paper; the "
+        "features then contain the likes or rewards that are used in rounds. **own**, for a table: the columns that "
+        "describe items, without computed features.",
+        show_default="other-half; for a table with --offer recorded, own if columns describe items; yahoo has its own "
+        "features",
         rich_help_panel="Data",
     ),
 ]
@@ -81,8 +93,8 @@ CacheDir = Annotated[
     ),
 ]
 
-TABLE_OPTIONS = ("columns", "item_features", "separator", "no_header")
-ROLES = ("user", "item", "rating", "reward", "feature")
+TABLE_OPTIONS = ("columns", "offer", "item_features", "separator", "no_header")
+ROLES = ("user", "item", "rating", "reward", "time", "feature")
 
 
 def data_settings(name: str, path: Path, **options: Any) -> dict[str, Any]:
@@ -95,8 +107,8 @@ def data_settings(name: str, path: Path, **options: Any) -> dict[str, Any]:
     path : Path
         Location of its files.
     **options
-        Values of the options by name: zeros, columns, item_features, like_above, features_from, separator, no_header
-        and cache_dir.
+        Values of the options by name: zeros, columns, offer, item_features, like_above, features_from, separator,
+        no_header and cache_dir.
         Options that are None or False are not part of the settings.
     """
     given = {option: value for option, value in options.items() if value not in (None, False)}
@@ -112,7 +124,7 @@ def data_settings(name: str, path: Path, **options: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {"data": name, "path": str(path)}
     settings |= {
         option: str(given[option])
-        for option in ("zeros", "item_features", "features_from", "cache_dir")
+        for option in ("zeros", "offer", "item_features", "features_from", "cache_dir")
         if option in given
     }
     if "like_above" in given:
@@ -133,7 +145,7 @@ def _parse_like_above(text: str) -> float | str:
 
 
 def _parse_columns(columns: str | None) -> dict[str, Any]:
-    """Return the columns of a table by role (user, item, rating, reward), and the list of features if there are any."""
+    """Return the columns of a table by role (user, item, rating, reward, time), and a list of features if any."""
     if columns is None:
         raise ValueError("--columns is required for a table: user=…,item=…,rating=…")
     found: dict[str, Any] = {}

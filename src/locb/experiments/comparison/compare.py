@@ -23,7 +23,7 @@ def compare(
     policies: Any = None,
     *,
     grid: Mapping[str, Any] | None = None,
-    rounds: int = 50_000,
+    rounds: int | None = None,
     repeats: int = 5,
     alphas: Sequence[float] | None = None,
     environment: dict[str, Any] | None = None,
@@ -57,8 +57,9 @@ def compare(
         Values of parameters, such as ``{"alpha": [0.1, 1], "locb": {"gamma": [0.1, 0.2]}}``. Each policy runs with all
         combinations of the values of those parameters that it has. Values under the name of a policy apply only to this
         policy.
-    rounds : int, default 50_000
-        Number of rounds per run, at least 1.
+    rounds : int, optional
+        Number of rounds per run, at least 1. The default is 50,000, or the number of recorded rounds if there are
+        fewer.
     repeats : int, default 5
         Number of runs per environment, policy and set of parameters, at least 1. Each repeat has its own random seed.
     alphas : sequence of float, optional

@@ -16,7 +16,7 @@ from locb.experiments.comparison.candidates import Candidate, Grid, accepted_par
 from locb.experiments.comparison.comparison_run import Outcome, Task
 from locb.experiments.comparison.curve_points import cluster_checkpoints, regret_checkpoints
 from locb.experiments.comparison.environment_sources import EnvironmentSource, make_sources
-from locb.experiments.dataset_summary import features_note, likes_note
+from locb.experiments.dataset_summary import features_note, likes_note, offer_note
 from locb.experiments.environment_factory import data_digest, ground_truth_note, true_clusters
 from locb.experiments.jobs import Ledger, run_jobs, versions
 from locb.experiments.parallel import Workers
@@ -25,6 +25,7 @@ from locb.policies.parameters import check_reward_range
 
 DEFAULT_POLICIES = tuple(name for name, spec in REGISTRY.items() if spec.compare_by_default)
 SCALE_REMEDY = "Set reward_range (--reward-range low,high) to the lowest and the highest reward."
+DEFAULT_ROUNDS = 50_000
 DEFAULT_ALPHAS = (1.0,)  # values of alpha of a policy that is given as a name or a class
 
 
@@ -143,7 +144,7 @@ def plan_comparison(
     environments: Any = None,
     grid: Mapping[str, Any] | None = None,
     alphas: Sequence[float] | None = None,
-    rounds: int = 50_000,
+    rounds: int | None = None,
     repeats: int = 5,
     environment: dict[str, Any] | None = None,
     n_seeds: int | None = None,
@@ -158,6 +159,10 @@ def plan_comparison(
     """
     candidates = make_candidates(policies, custom)
     names = [candidate.name for candidate in candidates]
+    sources = make_sources(environments, environment, seed)
+    if rounds is None:
+        limits = (source.make(seed).max_rounds for source in sources)
+        rounds = min(limit or DEFAULT_ROUNDS for limit in (DEFAULT_ROUNDS, *limits))
     check_settings(names, DEFAULT_ALPHAS if alphas is None else alphas, rounds, repeats)
     if alphas is not None and "alpha" in (grid or {}):
         raise ParameterError("alphas", " is an alternative to alpha in the grid; give only one of them")
@@ -176,10 +181,7 @@ def plan_comparison(
             name: {key: list(values) for key, values in grid_of.items()} for name, grid_of in own.items()
         }
     sets = {candidate.name: _parameter_sets(candidate, shared, own, common) for candidate in candidates}
-    parts = [
-        _plan_environment(source, candidates, sets, settings)
-        for source in make_sources(environments, environment, seed)
-    ]
+    parts = [_plan_environment(source, candidates, sets, settings) for source in sources]
     data = {part.source.data: data_digest(part.source.make(seed)) for part in parts if "data" in part.source.settings}
     return ComparisonPlan(parts, data)
 
@@ -244,7 +246,8 @@ def _plan_environment(
                 " or the policy",
             )
         task.make_policy(n_users=env.n_users, dim=env.dim)
-    notes = [note for note in (likes_note(env), features_note(env), ground_truth_note(env, gamma)) if note]
+    known = (likes_note(env), offer_note(env), features_note(env), ground_truth_note(env, gamma))
+    notes = [note for note in known if note]
     return EnvironmentPlan(source, settings | {"environment": source.settings}, tasks, env.n_users, env.dim, notes)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from locb.common.arrays import Bools, Floats
 from locb.common.validation import MAX_CONTEXT, ParameterError
+from locb.datasets.column_values import bare_numbers, detect_decimal, parse_numbers
 from locb.logs.arm_features import identity_features
-from locb.logs.readers.values import bare_numbers, detect_decimal, parse_numbers
 
 MAX_CATEGORIES = 64  # distinct values of a column of text
 MAX_DIM = 128  # features of a row

@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 
 from locb.common.validation import ParameterError, check_int
+from locb.datasets.column_values import parse_times
 from locb.datasets.source_files import Source
 from locb.logs.arm_features import DEFAULT_DIM
 from locb.logs.log import MIN_PROPENSITY, Log, LogParts, SkippedRows
 from locb.logs.readers.columns import normalize
 from locb.logs.readers.offers import OfferBuilder
-from locb.logs.readers.values import parse_times
 
 EXAMPLES = 3
 USER_KEYS = ("id", "userid", "user", "uid", "customerid", "visitorid")

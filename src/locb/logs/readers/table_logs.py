@@ -11,6 +11,7 @@ import numpy as np
 
 from locb.common.arrays import Bools, Floats
 from locb.common.validation import MAX_REWARD, ParameterError, check_float, check_int
+from locb.datasets.column_values import parse_numbers, parse_times
 from locb.datasets.source_files import Source
 from locb.datasets.table_files import (
     DETECTED_SEPARATORS,
@@ -25,7 +26,6 @@ from locb.logs.arm_features import DEFAULT_DIM, described_features
 from locb.logs.log import MIN_PROPENSITY, Log, LogParts, Offers, SkippedRows
 from locb.logs.readers.columns import UNIFORM, Columns, TableOptions, find_columns, given_columns
 from locb.logs.readers.offers import catalogue_offer, chosen_positions, collect_offers
-from locb.logs.readers.values import parse_numbers, parse_times
 
 EXAMPLES = 3  # examples per reason to skip rows
 ROW, FILE = "row of the log", "file of the log"  # columns that the reader adds
