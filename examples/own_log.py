@@ -38,10 +38,11 @@ with (folder / "ratings.csv").open("w", newline="") as file:
 # The environment
 # ---------------
 #
-# :func:`locb.datasets.table` reads the file. A rating of more than three stars is a like. The features of an item are computed by a truncated
-# singular value decomposition of the likes and of the columns in ``features``. By default, these likes come from a random half of the records, and
-# only the other half is used in rounds, because the features would otherwise reveal the rewards. A round offers ten products (*arms*) to a customer: one product that the customer liked,
-# with reward 1, and nine products that the customer did not like, with reward 0.
+# :func:`locb.datasets.table` reads the file. With ``offer="one-liked"``, a rating of more than three stars is a like. The features of an item are
+# computed by a truncated singular value decomposition of the likes and of the columns in ``features``. By default, these likes come from a random
+# half of the records, and only the other half is used in rounds, because the features would otherwise reveal the rewards. A round offers ten products
+# (*arms*) to a customer: one product that the customer liked, with reward 1, and nine products that the customer did not like, with reward 0. By
+# default, ``offer="recorded"``, a round offers products that the customer has rated, and the rewards are the ratings.
 
 import locb
 
@@ -50,6 +51,7 @@ env = locb.datasets.table(
     user="customer",
     item="product",
     rating="stars",
+    offer="one-liked",
     features=["category"],
     n_users=60,
     cache_dir=folder / "cache",

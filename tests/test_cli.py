@@ -203,7 +203,7 @@ def write_table(path: Path, n_users: int, n_items: int, separator: str = ",", *,
     path.write_text("\n".join(separator.join(row) for row in [*names, *rows]))
 
 
-STARS = ("--columns", "user=who,item=what,rating=stars", "--features-from", "all")
+STARS = ("--offer", "one-liked", "--columns", "user=who,item=what,rating=stars", "--features-from", "all")
 COMPARE_TABLE = ("--policies", "linucb-one", "--rounds", "50", "--repeats", "1", "--jobs", "1", "--output", "out")
 
 
@@ -265,7 +265,16 @@ def test_absurd_split_of_ratings_is_refused(tmp_path: Path) -> None:
     """Play counts need a threshold: the message names the share of likes and the option."""
     rows = "".join(f"u{n % 20},i{n // 20},{n + 1}\n" for n in range(240))
     (tmp_path / "plays.csv").write_text("who,what,plays\n" + rows)
-    columns = ("--columns", "user=who,item=what,rating=plays", "--users", "15", "--features-from", "all")
+    columns = (
+        "--offer",
+        "one-liked",
+        "--columns",
+        "user=who,item=what,rating=plays",
+        "--users",
+        "15",
+        "--features-from",
+        "all",
+    )
     for command in (("data", "table", "plays.csv"), ("compare", "--data", "table", "--path", "plays.csv")):
         done = call(*command, *columns, *(COMPARE_TABLE if command[0] == "compare" else ()), cwd=tmp_path)
         assert done.returncode == 2
@@ -314,7 +323,7 @@ def test_data_reads_other_separators(
     header: bool, name: str, separator: str, options: tuple[str, ...], tmp_path: Path
 ) -> None:
     write_table(tmp_path / name, 20, 12, separator, header=header)
-    columns = STARS if header else ("--no-header", "--columns", "user=1,item=2,rating=3")
+    columns = STARS if header else (*STARS[:2], "--no-header", "--columns", "user=1,item=2,rating=3")
     done = call("data", "table", name, *columns, *options, "--users", "15", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(r"records +240 *\n *users +20 *\n *items +12 *\n", done.stdout), done.stdout

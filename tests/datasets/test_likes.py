@@ -25,7 +25,7 @@ def plays(folder: Path) -> Path:
 
 def load(path: Path, **arguments: Any) -> locb.Interactions:
     chosen: dict[str, Any] = {"user": "who", "item": "what", "rating": "count", "n_users": 10, "n_arms": 2, "dim": 3}
-    chosen |= {"zeros": "shown", "features_from": "all"}
+    chosen |= {"offer": "one-liked", "zeros": "shown", "features_from": "all"}
     return locb.datasets.table(path, **{**chosen, **arguments})
 
 

@@ -33,15 +33,8 @@ def likes() -> pl.DataFrame:
 
 
 def load(path: Path, **arguments: Any) -> locb.Interactions:
-    chosen: dict[str, Any] = {
-        "user": "who",
-        "item": "what",
-        "rating": "stars",
-        "n_users": files.USERS,
-        "n_arms": 3,
-        "dim": 4,
-    }
-    chosen["features_from"] = "all"
+    chosen: dict[str, Any] = {"user": "who", "item": "what", "rating": "stars", "n_users": files.USERS, "n_arms": 3}
+    chosen |= {"dim": 4, "offer": "one-liked", "features_from": "all"}
     return locb.datasets.table(path, **{**chosen, **arguments})
 
 

@@ -24,14 +24,11 @@ def split_records(users: Any, items: Any, n_items: int, *, by_time: bool = False
     """Return whether each record is in the half that is used in rounds. The other half gives the features.
 
     All records of the same user and item are in the same half. The halves are random, and always the same. With
-    ``by_time``, the records are in the order of time, and a user and an item are in the half of their first record: the
-    half that gives the features is the earlier one.
+    ``by_time``, the records are in the order of time, and the later half of the records is used in rounds.
     """
-    pairs, first, position = np.unique(
-        np.asarray(users, np.int64) * n_items + items, return_index=True, return_inverse=True
-    )
     if by_time:
-        return (first >= len(users) // 2)[position]
+        return np.arange(len(users)) >= len(users) // 2
+    pairs, position = np.unique(np.asarray(users, np.int64) * n_items + items, return_inverse=True)
     return (np.random.default_rng(0).permutation(len(pairs)) % 2 == 0)[position]
 
 
