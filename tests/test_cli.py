@@ -354,6 +354,10 @@ def test_data_reads_other_separators(
             ["data", "table", "x.csv", "--columns", "who=a"],
             "locb: --columns must consist of ROLE=COLUMN, where ROLE is user, item, rating, reward or feature",
         ),
+        (
+            ["compare", "--scenarios", "all", "--data", "table", "--path", "x.csv", *STARS, "--offer", "recorded"],
+            "locb: --offer recorded cannot be used with --scenarios",
+        ),
         (["data", "table", "x.csv"], "locb: --columns is required for a table: user="),
         (
             ["data", "yelp", ".", "--separator", ";"],

@@ -80,9 +80,7 @@ def test_users_without_a_choice_are_excluded() -> None:
     assert env.excluded_users == {"fewer than two items": 1, "equal rewards for all items": 1}
     assert env.n_arms == 2
     assert env.rounds(2).regret([0, 0]).max() == 2.0
-    with pytest.raises(
-        ValueError, match="no user is eligible; an eligible user has different rewards for at least two"
-    ):
+    with pytest.raises(ValueError, match="no user is eligible; an eligible user has different rewards for at"):
         locb.RecordedRewards([0, 0], [0, 1], [1, 1], np.eye(2))
 
 

@@ -293,6 +293,10 @@ def compare(
             cache_dir=cache_dir,
         )
     if scenarios is not None:
+        if offer == "recorded":
+            raise ValueError(
+                "--offer recorded cannot be used with --scenarios, whose rounds of data have likes; omit it"
+            )
         reason = "cannot be used with --scenarios, because each scenario or policy has its own value; omit the option"
         reject_options(context, SCENARIO_OPTIONS, reason)
         compare_scenarios(
