@@ -200,7 +200,7 @@ def test_features_come_from_records_that_are_not_used_in_rounds(tmp_path: Path) 
     """By default, the pairs of the half of the records from which the features come are never arms."""
     rows = [f"{user},{item},{1 + (user * item) % 5}" for user in range(20) for item in range(30)]
     (tmp_path / "likes.csv").write_text("who,what,stars\n" + "\n".join(rows))
-    columns = {"user": "who", "item": "what", "rating": "stars", "n_users": 15, "n_arms": 3}
+    columns = {"user": "who", "item": "what", "rating": "stars", "n_users": 15, "n_arms": 3, "offer": "one-liked"}
     env = locb.datasets.table(tmp_path / "likes.csv", **columns)
     everything = locb.datasets.table(tmp_path / "likes.csv", **columns, features_from="all")
     assert (env.about["features_from"], everything.about["features_from"]) == ("other-half", "all")
