@@ -216,8 +216,7 @@ def compare(
     tuning_repeats: Annotated[
         int,
         typer.Option(
-            help="With --scenarios: number of repeats that run all settings and only choose. The other repeats run "
-            "the three best settings of each policy, and only they are measured. 0: all repeats run all settings.",
+            help="With --scenarios: repeats that run all settings, and only choose three for the measured repeats.",
             rich_help_panel=SIZE,
         ),
     ] = 0,
@@ -294,9 +293,7 @@ def compare(
         )
     if scenarios is not None:
         if offer == "recorded":
-            raise ValueError(
-                "--offer recorded cannot be used with --scenarios, whose rounds of data have likes; omit it"
-            )
+            raise ValueError("--offer recorded cannot be used with --scenarios, which need likes; omit --offer")
         reason = "cannot be used with --scenarios, because each scenario or policy has its own value; omit the option"
         reject_options(context, SCENARIO_OPTIONS, reason)
         compare_scenarios(
