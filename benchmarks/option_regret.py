@@ -12,7 +12,7 @@ from timing import print_table
 import locb
 from locb.evaluation.findings import Criterion, Measurement
 from locb.experiments.environment_factory import make_environment
-from locb.experiments.parallel import Workers
+from locb.parallel.workers import Workers
 
 SEEDS, ROUNDS = range(10), 50_000
 

@@ -11,7 +11,7 @@ from timing import print_table
 
 import locb
 from locb.evaluation.findings import Measurement
-from locb.experiments.parallel import Workers
+from locb.parallel.workers import Workers
 
 SEEDS, ROUNDS = range(10), 50_000
 POLICIES = ("locb", "eloc")

@@ -6,7 +6,7 @@ import pytest
 import locb
 from locb.experiments.comparison.comparison_plan import plan_comparison
 from locb.experiments.comparison.curve_points import cluster_checkpoints, regret_checkpoints
-from locb.experiments.parallel import Workers
+from locb.parallel.workers import Workers
 
 SMALL = {"rounds": 600, "repeats": 2, "environment": {"n_users": 15, "n_clusters": 3, "n_arms": 4}, "jobs": 1}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from locb.experiments.jobs import Job, Ledger, run_jobs
-from locb.experiments.parallel import Workers
+from locb.parallel.workers import Workers
 from locb.report.terminal.run_view import read_progress
 
 CALLS: list[int] = []

@@ -28,8 +28,8 @@ from locb.experiments.matrix.scenario_result import (
     scenario_interval,
 )
 from locb.experiments.matrix.summary import summarize
-from locb.experiments.parallel import Workers
 from locb.experiments.scenarios import SCENARIOS
+from locb.parallel.workers import Workers
 from locb.policies.registry import REGISTRY, PolicySpec
 from locb.report.findings_folder import write_findings
 from locb.report.tables.result_table import read_rows

@@ -18,11 +18,11 @@ from commandline import call
 from locb.evaluation.findings import FAILS, HOLDS
 from locb.evaluation.run_folder import code_digest
 from locb.experiments import paper_values as paper
-from locb.experiments.parallel import Workers
 from locb.experiments.reproduce import TARGETS, open_settings, plan_reproduction, regret, runs
 from locb.experiments.reproduce import accuracy_by_setting as by_setting
 from locb.experiments.reproduce.data_set import DataSet
 from locb.experiments.reproduce.target import Sizes, choose_by_other_repeats, inner_optimum
+from locb.parallel.workers import Workers
 
 SMALL = {"n_users": 12, "n_clusters": 3, "n_arms": 4}
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "ml-latest-small"

@@ -10,10 +10,10 @@ import locb
 import naive
 from locb.evaluation.findings import FAILS, HOLDS, NOT_COUNTED, UNDECIDED, Claim
 from locb.evaluation.theorem_bounds import min_rounds_per_user, regret_bound, termination_bound
-from locb.experiments.parallel import Workers
 from locb.experiments.verify import Verification, correctness, cost, coverage, safety, termination
 from locb.kernels.confidence_radii import RADII
 from locb.kernels.radius_coverage import measure_coverage
+from locb.parallel.workers import Workers
 from locb.policies.linucb import initial_estimates
 
 

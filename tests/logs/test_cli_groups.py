@@ -89,6 +89,8 @@ def test_interruption_gives_one_line(shop: Path, step: str, monkeypatch: pytest.
         (("shop.csv", "--method", "locb"), "--gamma is required for method='locb'"),
         (("shop.csv", "--max-memory", "0"), "--max-memory must be above 0"),
         (("shop.csv", "--feature", "size"), "--feature: shop.csv has no column 'size'"),
+        (("shop.csv", "--on", "spark"), "--on must be dask, ray, dask://HOST:PORT or ray://HOST:PORT, not 'spark'"),
+        (("shop.csv", "--on", "dask://nowhere"), "--on must be HOST:PORT of the Dask scheduler, not 'nowhere'"),
     ],
 )
 def test_errors(shop: Path, arguments: tuple[str, ...], message: str) -> None:

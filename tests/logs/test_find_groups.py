@@ -17,7 +17,7 @@ from locb.logs.groups.gamma_choice import GammaScore, choose_gamma
 from locb.logs.groups.mixture import compute_evidence, fit_population, group_evidence, within_variance
 from locb.logs.groups.row_source import open_rows
 from locb.logs.groups.stability import measure_stability
-from locb.logs.groups.user_sums import sum_by_user
+from locb.logs.groups.sum_pass import sum_by_user
 from logs.group_oracle import Scenario, draw_scenario, ellipsoid, log_evidence, true_width, user_rows
 
 SEEDS = range(5)

@@ -12,7 +12,8 @@ import pytest
 import locb
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.logs.groups.row_source import open_rows
-from locb.logs.groups.user_sums import UserSums, sum_by_user
+from locb.logs.groups.sum_pass import sum_by_user
+from locb.logs.groups.user_sums import UserSums
 from logs.group_oracle import user_rows
 
 FEATURES = ["price", "length"]

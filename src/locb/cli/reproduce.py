@@ -83,8 +83,8 @@ def reproduce(
     - `locb reproduce all --movielens ml-latest-small.zip --repeats 20`
     - `locb reproduce all --backend dask --address 10.0.0.5:8786`
     """
-    from locb.experiments.parallel import Workers
     from locb.experiments.reproduce import plan_reproduction
+    from locb.parallel.workers import Workers
 
     workers = Workers(jobs=jobs, backend=backend, address=address)
     data: dict[str, dict[str, Any]] = {}

@@ -57,8 +57,8 @@ def verify(
     - `locb verify --quick`
     - `locb verify --repeats 20`
     """
-    from locb.experiments.parallel import Workers
     from locb.experiments.verify import FULL, QUICK
+    from locb.parallel.workers import Workers
 
     workers = Workers(jobs=jobs, backend=backend, address=address)
     for name, value, minimum in (("repeats", repeats, 2), ("seed", seed, 0)):

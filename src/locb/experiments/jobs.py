@@ -17,7 +17,7 @@ from typing import Any
 import locb
 from locb.common.validation import ParameterError
 from locb.evaluation.run_folder import RUNS_FOLDER, SETTINGS_FILE, RunPlan, code_digest, write_json
-from locb.experiments.parallel import Workers
+from locb.parallel.workers import Workers
 
 FORMAT = 2  # format of the files in a run folder; Ledger rejects folders with another format
 

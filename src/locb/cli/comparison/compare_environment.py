@@ -7,7 +7,7 @@ from pathlib import Path
 from locb.cli.common import console, print_written, resumable, run_all
 from locb.evaluation.run_folder import UNFINISHED_FOLDER
 from locb.experiments.comparison.comparison_plan import ComparisonPlan
-from locb.experiments.parallel import Workers
+from locb.parallel.workers import Workers
 from locb.report.comparison_folder import write_comparison
 from locb.report.tables.comparison_table import make_comparison_table
 

@@ -26,7 +26,7 @@ def compare_scenarios(
 ) -> None:
     """Run the scenario matrix, print its tables, and write the results to ``output``."""
     from locb.experiments.matrix import ALPHAS, plan_matrix
-    from locb.experiments.parallel import Workers
+    from locb.parallel.workers import Workers
     from locb.report.tables.scenario_matrix import make_matrix_table, make_policy_table
 
     workers = Workers(jobs=jobs)

@@ -110,6 +110,15 @@ def groups(
     max_memory: Annotated[
         float, typer.Option(help="Maximum memory of the sums of all users, in GiB.", rich_help_panel=LOG)
     ] = 4.0,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            help="Cluster that reads the files of a table: **dask://HOST:PORT** or **ray://HOST:PORT** (of the "
+            "scheduler or the head). **dask** or **ray** starts workers on this machine. The result is the same.",
+            show_default="this process",
+            rich_help_panel="Execution",
+        ),
+    ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write users and memberships as CSV instead of Parquet.")] = False,
     output: Annotated[Path, typer.Option(help="Folder of report.html and the tables.", rich_help_panel=SIZE)] = Path(
         "runs/groups"
@@ -131,6 +140,7 @@ def groups(
     - `locb groups 'logs/*.parquet' --feature price --feature category --reward revenue`
     - `locb groups visits.csv --gamma 0.3 --similar-to ann`
     - `locb groups export.parquet --method off-club` (an export of the service)
+    - `locb groups '/data/logs/*.parquet' --on dask://10.0.0.5:8786`
     """
     import locb
     from locb.report.groups_folder import write_groups
@@ -166,6 +176,7 @@ def groups(
             replicates=replicates,
             max_memory=max_memory,
             seed=seed,
+            on=on,
             format=log_format,
             progress=lambda step, amount: bar.update(task, description=STEPS[step].format(amount)),
             **options,

@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from locb.common.validation import ParameterError
 from locb.evaluation.results import Comparison
 from locb.experiments.comparison.candidates import is_policy
 from locb.experiments.comparison.comparison_plan import DEFAULT_POLICIES, SCALE_REMEDY, plan_comparison
-from locb.experiments.parallel import BACKENDS, Workers
+from locb.parallel.clusters import parse_on
+from locb.parallel.workers import Workers
 from locb.policies import RewardScaleWarning
 from locb.report.terminal.progress_bar import ProgressBar
 
@@ -134,7 +134,5 @@ def _make_workers(jobs: int, on: str | None) -> Workers:
     """Return the workers that ``on`` describes: None, or a backend, optionally followed by ://HOST:PORT."""
     if on is None:
         return Workers(jobs=jobs)
-    backend, _, address = on.partition("://")
-    if backend not in BACKENDS:
-        raise ParameterError("on", f" must be dask, ray, dask://HOST:PORT or ray://HOST:PORT, not {on!r}")
-    return Workers(jobs=jobs, backend=backend, address=address or None)
+    backend, address = parse_on(on)
+    return Workers(jobs=jobs, backend=backend, address=address)

@@ -19,7 +19,7 @@ from locb.experiments.comparison.environment_sources import EnvironmentSource, m
 from locb.experiments.dataset_summary import features_note, likes_note, offer_note
 from locb.experiments.environment_factory import data_digest, ground_truth_note, true_clusters
 from locb.experiments.jobs import Ledger, run_jobs, versions
-from locb.experiments.parallel import Workers
+from locb.parallel.workers import Workers
 from locb.policies import REGISTRY
 from locb.policies.parameters import check_reward_range
 

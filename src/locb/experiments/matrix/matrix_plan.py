@@ -23,9 +23,9 @@ from locb.experiments.matrix.runs import run_scenario
 from locb.experiments.matrix.scenario_result import ScenarioResult, SettingResult
 from locb.experiments.matrix.summary import summarize
 from locb.experiments.matrix.sweep import FINALISTS, Pair, Setting, Sweep
-from locb.experiments.parallel import Workers
 from locb.experiments.reproduce.data_set import open_data_set
 from locb.experiments.scenarios import DEVELOPMENT, EVALUATION, Scenario, dataset_scenarios, select_scenarios
+from locb.parallel.workers import Workers
 from locb.policies import POLICIES, make_policy, policy_spec
 
 MIN_ROUNDS = 100

@@ -12,11 +12,11 @@ from locb.evaluation.findings import Findings
 from locb.evaluation.run_folder import code_digest
 from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job, Ledger, provenance, run_jobs
-from locb.experiments.parallel import Workers
 from locb.experiments.reproduce import accuracy, accuracy_by_round, accuracy_by_setting, open_settings, regret, users
 from locb.experiments.reproduce.data_set import DataSet, open_data_set
 from locb.experiments.reproduce.side_by_side import merge_noise_variants
 from locb.experiments.reproduce.target import Sizes, Target, TargetFindings
+from locb.parallel.workers import Workers
 from locb.policies import make_policy
 
 TARGETS = {

@@ -9,8 +9,8 @@ from pathlib import Path
 from locb.evaluation.findings import Findings
 from locb.evaluation.run_folder import code_digest
 from locb.experiments.jobs import Ledger, provenance, run_jobs
-from locb.experiments.parallel import Workers
 from locb.experiments.verify import correctness, cost, coverage, growth, safety, termination
+from locb.parallel.workers import Workers
 from locb.policies import make_policy
 
 SECTIONS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +41,10 @@ from locb.logs.groups.mixture import (
 )
 from locb.logs.groups.row_source import DEFAULT_BATCH, open_rows
 from locb.logs.groups.stability import measure_stability
+from locb.logs.groups.sum_pass import require_files, sum_by_user
 from locb.logs.groups.user_groups import UserGroups
-from locb.logs.groups.user_sums import UserSums, sum_by_user
+from locb.logs.groups.user_sums import UserSums
+from locb.parallel.task_graphs import open_tasks
 
 METHODS = ("eloc", "locb", "off-club")
 MAX_TRAINING = 20_000  # maximum number of users to whom groups are fitted
@@ -97,6 +100,7 @@ def find_groups(
     batch_rows: int = DEFAULT_BATCH,
     max_memory: float = 4.0,
     seed: int = 0,
+    on: str | None = None,
     progress: Progress | None = None,
     format: str = "auto",  # noqa: A002 - as in Log.read
     **options: Any,
@@ -137,6 +141,10 @@ def find_groups(
         Largest size of the sums of all users, in GiB.
     seed : int, default 0
         Random seed.
+    on : str, optional
+        Where to sum the rows of each user: "dask://HOST:PORT" or "ray://HOST:PORT" for a cluster, "dask" or "ray" for
+        workers on this machine. All workers must have the files of the log under the same path. By default, this
+        process. The result does not depend on it, to the last bit.
     progress : callable, optional
         Function of a step and a number: the rows that were read, or the share of the step that is done.
     format : str, default "auto"
@@ -157,6 +165,8 @@ def find_groups(
         If a file does not exist.
     ValueError
         If the log has no usable row, lacks a column, has too many users for ``max_memory``, or an argument is invalid.
+    OSError
+        If the workers of a cluster fail repeatedly.
 
     Examples
     --------
@@ -182,13 +192,21 @@ def find_groups(
     check_int("batch_rows", batch_rows, 1)
     check_float("max_memory", max_memory, 0.0, open_ends=True)
     report: Progress = progress or _ignore
+    cluster = None if on is None else open_tasks(on)
     try:
         source = open_rows(log, format, {name: value for name, value in options.items() if value is not None})
     except ModuleNotFoundError as error:
         raise ValueError(f"logs need the package {error.name}: run pip install 'locb[data]'") from error
-    sums = sum_by_user(
-        source, batch_rows=batch_rows, max_memory=max_memory, progress=lambda rows: report("rows", float(rows))
-    )
+    if cluster is not None:
+        require_files(source)
+    with cluster or nullcontext() as tasks:
+        sums = sum_by_user(
+            source,
+            batch_rows=batch_rows,
+            max_memory=max_memory,
+            progress=lambda rows: report("rows", float(rows)),
+            tasks=tasks,
+        )
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):  # the matrices are small, and results do not depend on the number of cores

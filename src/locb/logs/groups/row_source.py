@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,11 +33,21 @@ DEFAULT_BATCH = 500_000
 
 
 class RowBatch(NamedTuple):
-    """Rows of a log: users (a Polars series of ids), features (n, d) and rewards (n,)."""
+    """Rows of a partition of a log: users (a Polars series of ids), features (n, d) and rewards (n,)."""
 
+    partition: int
     users: Any
     features: Floats
     rewards: Floats
+
+
+class Table(NamedTuple):
+    """Part of a table: ``rows`` rows from row ``start`` of what ``scan`` returns, a ``polars.LazyFrame``."""
+
+    name: str  # for messages
+    scan: Callable[[], Any]
+    start: int = 0
+    rows: int | None = None  # None: all rows
 
 
 class LogRows:
@@ -55,8 +68,8 @@ class LogRows:
         else:
             self.names = [f"feature {position}" for position in range(log.dim)]
 
-    def batches(self, rows: int) -> Iterator[RowBatch]:
-        """Return the rows in batches. Decisions without a reward are omitted."""
+    def batches(self, rows: int, partition_rows: int) -> Iterator[RowBatch]:
+        """Return the rows in batches within partitions. Decisions without a reward are omitted."""
         import polars as pl
 
         log, names = self.log, pl.Series("user", list(self.log.user_ids), dtype=pl.String)
@@ -65,9 +78,9 @@ class LogRows:
             self.skipped.append(SkippedRows("the reward is missing", missing))
         known = np.flatnonzero(np.isfinite(log.rewards))
         positions = log.rows_of(log.chosen)
-        for start in range(0, len(known), rows):
-            part = known[start : start + rows]
-            yield RowBatch(names.gather(log.users[part]), log.features[positions[part]], log.rewards[part])
+        for partition, start, size in _pieces(0, len(known), rows, partition_rows):
+            part = known[start : start + size]
+            yield RowBatch(partition, names.gather(log.users[part]), log.features[positions[part]], log.rewards[part])
 
 
 class TableRows:
@@ -75,25 +88,27 @@ class TableRows:
 
     Parameters
     ----------
-    tables : list of (str, polars.LazyFrame)
-        Name of each part of the table, for messages, and its rows.
+    tables : list of Table
+        Parts of the table.
     options : TableOptions
         Names and formats of columns.
+    in_files : bool, default False
+        Whether the table is in files, so that other processes can read it.
     """
 
-    def __init__(self, tables: Sequence[tuple[str, Any]], options: TableOptions) -> None:
-        self.tables, self.options = tables, options
-        available = tables[0][1].collect_schema().names()
+    def __init__(self, tables: Sequence[Table], options: TableOptions, *, in_files: bool = False) -> None:
+        self.tables, self.options, self.in_files = tables, options, in_files
+        self._has_several_files = len(tables) > 1
+        available = tables[0].scan().collect_schema().names()
         if not options.features and set(available) >= EXPORT_COLUMNS:
             self.options = options = TableOptions(**{**vars(options), "features": ("context",)})
         required = ("user", "reward") if options.features else ("user", "reward", "chosen")
-        found = find_columns(available, options, tables[0][0], required)
+        found = find_columns(available, options, tables[0].name, required)
         self._found = found
         described = list(found.features) or [found.chosen]
         self._names = list(dict.fromkeys([*found.user, str(found.reward), *described]))
         self.columns = _describe(found, bool(options.features))
-        self._counts: dict[str, int] = {}
-        self._examples: dict[str, list[str]] = {}
+        self.skipped_by_check: dict[tuple[int, str], SkippedRows] = {}  # by (number of the check, reason)
         head = self._select(tables[0]).head(HEAD).collect()
         self._integer_ids = len(found.user) == 1 and head[found.user[0]].dtype.is_integer()
         self._reward = NumberParser.detect(head[str(found.reward)], options.decimal)
@@ -114,15 +129,53 @@ class TableRows:
     @property
     def skipped(self) -> list[SkippedRows]:
         """Rows that were skipped so far, by reason."""
-        return [SkippedRows(reason, count, tuple(self._examples[reason])) for reason, count in self._counts.items()]
+        return [self.skipped_by_check[key] for key in sorted(self.skipped_by_check)]
 
-    def _select(self, table: tuple[str, Any]) -> Any:
-        name, lazy = table
+    def part(self, tables: Sequence[Table]) -> TableRows:
+        """Return a source of other parts of the same table, without skipped rows."""
+        other = copy(self)
+        other.tables, other.skipped_by_check = tables, {}
+        return other
+
+    def add_skipped(self, skipped_by_check: dict[tuple[int, str], SkippedRows]) -> None:
+        """Add the rows that a source of a later part has skipped."""
+        for key, rows in skipped_by_check.items():
+            self._skip(key, rows.count, rows.examples)
+
+    def _skip(self, key: tuple[int, str], count: int, examples: Sequence[str]) -> None:
+        before = self.skipped_by_check.get(key, SkippedRows(key[1], 0))
+        self.skipped_by_check[key] = SkippedRows(key[1], before.count + count, (*before.examples, *examples)[:EXAMPLES])
+
+    def partitions(self, rows: int) -> list[list[Table]]:
+        """Return the parts of the table that contain ``rows`` rows each, in order; the last one can be smaller."""
+        found: list[list[Table]] = []
+        position = 0
+        for table in self.tables:
+            height = self._count(table)
+            for partition, start, size in _pieces(position, height, rows, rows):
+                if partition == len(found):
+                    found.append([])
+                found[partition].append(Table(table.name, table.scan, start, size))
+            position += height
+        return found
+
+    def _count(self, table: Table) -> int:
+        """Return the number of rows. Text is parsed, because Polars counts the lines of a compressed file as rows."""
+        import polars as pl
+
+        lazy = self._select(table)
+        if table.name.endswith(".parquet"):
+            return int(lazy.select(pl.len()).collect().item())
+        return sum(batch.height for batch in lazy.select(self._names[0]).collect_batches(chunk_size=DEFAULT_BATCH))
+
+    def _select(self, table: Table) -> Any:
+        lazy = table.scan()
         missing = [column for column in self._names if column not in lazy.collect_schema().names()]
         if missing:
-            absent = f"{name} has no column {', '.join(missing)}, unlike {self.tables[0][0]}"
+            absent = f"{table.name} has no column {', '.join(missing)}, unlike {self.tables[0].name}"
             raise ValueError(f"{absent}; every file must have the columns that are used")
-        return lazy.select(self._names)
+        lazy = lazy.select(self._names)
+        return lazy if table.rows is None else lazy.slice(table.start, table.rows)
 
     def _categories(self, column: str) -> list[str]:
         import polars as pl
@@ -134,34 +187,46 @@ class TableRows:
         values = pl.concat(parts).collect(engine="streaming")[column].unique().drop_nulls().to_list()
         return [value for value in values if value]
 
-    def batches(self, rows: int) -> Iterator[RowBatch]:
-        """Return the usable rows in batches of about ``rows`` rows, in the order of the table."""
+    def batches(self, rows: int, partition_rows: int) -> Iterator[RowBatch]:
+        """Return the usable rows in batches of at most about ``rows`` rows, in the order of the table.
+
+        Partition p has the rows p · ``partition_rows``, … of the table, including unusable rows.
+        """
         import polars as pl
 
+        position = 0
         for table in self.tables:
-            start = 0
+            row = table.start
             try:
-                for batch in self._select(table).collect_batches(chunk_size=rows, maintain_order=True):
-                    yield self._parse(batch, table[0] if len(self.tables) > 1 else "", start)
-                    start += batch.height
+                for frame in self._select(table).collect_batches(chunk_size=rows, maintain_order=True):
+                    for partition, start, size in _pieces(position, frame.height, rows, partition_rows):
+                        name = table.name if self._has_several_files else ""
+                        yield self._parse(partition, frame.slice(start, size), name, row + start)
+                    position += frame.height
+                    row += frame.height
             except pl.exceptions.PolarsError as error:
-                raise ValueError(f"cannot read {table[0]}: {str(error).splitlines()[0]}") from error
+                raise ValueError(f"cannot read {table.name}: {str(error).splitlines()[0]}") from error
+            if table.rows is not None and row != table.start + table.rows:
+                wrong = f"{table.name} has {row - table.start:,} rows from row {table.start + 1:,} on"
+                raise ValueError(f"{wrong}, not {table.rows:,}; do not change the files while they are read")
 
-    def _parse(self, batch: Any, name: str, start: int) -> RowBatch:
+    def _parse(self, partition: int, batch: Any, name: str, start: int) -> RowBatch:
         import polars as pl
 
         usable = np.ones(batch.height, bool)
+        checks = count()
 
         def skip(wrong: Bools, reason: str, column: str) -> None:
+            key = (next(checks), reason)
             rows = np.flatnonzero(wrong & usable)
             if rows.size:
                 usable[rows] = False
-                self._counts[reason] = self._counts.get(reason, 0) + int(rows.size)
-                examples = self._examples.setdefault(reason, [])
-                for row in rows[: EXAMPLES - len(examples)].tolist():
-                    value = batch[column][row]
-                    shown = "" if value is None else f": {str(value)[:60]!r}"
-                    examples.append(f"{name} row {start + row + 1}{shown}".strip())
+                values = [(row, batch[column][row]) for row in rows[:EXAMPLES].tolist()]
+                examples = [
+                    f"{name} row {start + row + 1}{'' if value is None else f': {str(value)[:60]!r}'}".strip()
+                    for row, value in values
+                ]
+                self._skip(key, int(rows.size), examples)
 
         users = self._ids(batch)
         skip(users.is_null().to_numpy(), f"the user ({' + '.join(self._found.user)}) is missing", self._found.user[0])
@@ -182,8 +247,8 @@ class TableRows:
             skip(wrong, what, part.column)
             at += part.dim
         if usable.all():
-            return RowBatch(users, features, rewards)
-        return RowBatch(users.filter(pl.Series(usable)), features[usable], rewards[usable])
+            return RowBatch(partition, users, features, rewards)
+        return RowBatch(partition, users.filter(pl.Series(usable)), features[usable], rewards[usable])
 
     def _ids(self, batch: Any) -> Any:
         """Return the ids of the users: integers, or text. Several columns are joined by "/"."""
@@ -208,6 +273,19 @@ class TableRows:
 RowSource = LogRows | TableRows
 
 
+def _pieces(position: int, height: int, rows: int, partition_rows: int) -> Iterator[tuple[int, int, int]]:
+    """Return (partition, start, size) of pieces of at most ``rows`` of ``height`` rows within partitions.
+
+    ``position`` is the number of rows before them.
+    """
+    start = 0
+    while start < height:
+        partition, inside = divmod(position + start, partition_rows)
+        size = min(rows, partition_rows - inside, height - start)
+        yield partition, start, size
+        start += size
+
+
 def _describe(found: Columns, has_features: bool) -> dict[str, str]:
     parts = found.describe()
     kept = ("user", "reward", "features") if has_features else ("user", "reward", "chosen")
@@ -229,12 +307,13 @@ def open_rows(source: Any, log_format: str, options: dict[str, Any]) -> RowSourc
     is_path = isinstance(source, str | Path) or (isinstance(source, list | tuple) and len(source) > 0)
     if not is_path:
         lazy = source if isinstance(source, pl.LazyFrame) else to_frame(source).lazy()
-        return TableRows([("the table", lazy)], make_options(TableOptions, options, "table"))
+        return TableRows([Table("the table", lambda: lazy)], make_options(TableOptions, options, "table"))
     files = find_files(source)
     if log_format not in ("auto", "table") or detect_format(files) != "table":
         return LogRows(Log.read(source, format=log_format, **options))
     table_options = make_options(TableOptions, options, "table")
-    return TableRows([(file.name, _scan(file, table_options)) for file in files], table_options)
+    tables = [Table(file.name, partial(_scan, file.resolve(), table_options)) for file in files]
+    return TableRows(tables, table_options, in_files=True)
 
 
 def _scan(path: Path, options: TableOptions) -> Any:

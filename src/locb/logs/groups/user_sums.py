@@ -1,52 +1,20 @@
-"""Sums of each user's rows of a log, computed in one pass over batches of rows."""
+"""Sums of each user's rows of a log, for a linear model with features of norm about 1."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
-from locb.common.validation import ParameterError
-from locb.kernels.groups.moments import add_rows, convert_moments
-from locb.logs.groups.row_source import DEFAULT_BATCH, RowSource
+from locb.kernels.groups.moments import convert_moments
+from locb.logs.groups.row_source import RowSource
 from locb.policies.base.reward_scale import HIGHEST, LOWEST, MIN_SIZE
 
-GIB = 2**30
-FIRST_CAPACITY = 1024  # users
 UNIT_NORM = 1.0 + 1e-6  # features of at most this squared norm are used as they are
-
-
-class UserIndex:
-    """Index of user ids, numbered in the order of their first row."""
-
-    def __init__(self) -> None:
-        self._known: Any = None
-        self.size = 0
-
-    def encode(self, users: Any) -> Any:
-        """Return the index of each user of a series as 32-bit integers. New users are added."""
-        import polars as pl
-
-        frame = users.rename("user").to_frame()
-        if self._known is None:
-            self._known = pl.DataFrame({"user": users.clear(), "index": pl.Series([], dtype=pl.Int32)})
-        found = frame.join(self._known, on="user", how="left", maintain_order="left")
-        if found["index"].null_count():
-            new = found.filter(pl.col("index").is_null()).select("user").unique(maintain_order=True)
-            numbers = pl.Series("index", np.arange(self.size, self.size + new.height, dtype=np.int32))
-            self._known = pl.concat([self._known, new.with_columns(numbers)])
-            self.size = self._known.height
-            found = frame.join(self._known, on="user", how="left", maintain_order="left")
-        return found["index"].to_numpy()
-
-    @property
-    def ids(self) -> Any:
-        """Ids of all users (a Polars series)."""
-        return self._known["user"].rechunk()
 
 
 @dataclass
@@ -103,67 +71,22 @@ class UserSums:
         return np.ascontiguousarray(self.rows[users, :width])
 
 
-def sum_by_user(
-    source: RowSource,
-    *,
-    batch_rows: int = DEFAULT_BATCH,
-    max_memory: float = 4.0,
-    progress: Callable[[int], None] | None = None,
-) -> UserSums:
-    """Return the sums of the rows of each user, from one pass over a source.
-
-    Rows are added in the order of the source. The result does not depend on ``batch_rows``.
+def convert_sums(ids: Any, moments: Floats, source: RowSource, shift: Floats, extremes: Floats) -> UserSums:
+    """Return the sums of users. Features are mapped to a norm of about 1, and rewards to about 0 to 1, in place.
 
     Parameters
     ----------
+    ids : polars.Series
+        Id of each user.
+    moments : (n, (d + 2)(d + 3) / 2) floats
+        Moments of the rows of each user, see ``locb.kernels.groups.moments``, which are replaced.
     source : RowSource
-        Rows of the log.
-    batch_rows : int
-        Approximate number of rows in memory at the same time.
-    max_memory : float
-        Largest size of the sums in GiB.
-    progress : callable, optional
-        Function that is called with the number of rows that were read.
+        Source of the rows.
+    shift : (d + 1,) floats
+        Features and reward that were subtracted from each row.
+    extremes : (3,) floats
+        Largest squared norm of the features, lowest and highest reward, after the subtraction.
     """
-    dim = len(source.names)
-    width = (dim + 2) * (dim + 3) // 2
-    index = UserIndex()
-    moments = np.zeros((FIRST_CAPACITY, width))
-    extremes = np.array([0.0, math.inf, -math.inf])
-    shift = None
-    done = 0
-    for batch in source.batches(batch_rows):
-        if not len(batch.rewards):
-            continue
-        users = index.encode(batch.users)
-        if index.size > len(moments):
-            needed = index.size * width * 8 / GIB
-            if needed > max_memory:
-                raise ParameterError(
-                    "max_memory",
-                    f" must be at least {needed:.3g} (GiB) for {index.size:,} users and {dim} features so far, not "
-                    f"{max_memory:g}; fewer features (--feature) need less memory",
-                )
-            moments.resize((max(index.size, 3 * len(moments) // 2), width), refcheck=False)
-        if shift is None:  # from the first row, because the result must not depend on the size of batches
-            first = np.append(batch.features[0], batch.rewards[0])
-            shift = np.where(np.abs(first) > 1.0, first, 0.0)
-        features, rewards = np.ascontiguousarray(batch.features), batch.rewards
-        if shift.any():
-            features, rewards = features - shift[:-1], rewards - shift[-1]
-        add_rows(moments, users, features, np.ascontiguousarray(rewards), extremes)
-        done += len(rewards)
-        if progress is not None:
-            progress(done)
-    if shift is None:
-        reasons = "; ".join(str(rows) for rows in source.skipped) or "the source has no rows"
-        raise ValueError(f"the log has no usable row: {reasons}")
-    moments.resize((index.size, width), refcheck=False)
-    return _convert(index.ids, moments, source, shift, extremes)
-
-
-def _convert(ids: Any, moments: Floats, source: RowSource, shift: Floats, extremes: Floats) -> UserSums:
-    """Map the features to a norm of about 1 and the rewards to about 0 to 1, in place."""
     names: Sequence[str] = source.names
     dim = len(names)
     counts = moments[:, -3].copy()  # the last moments are those of constant · constant, constant · reward and reward²

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -17,10 +16,10 @@ from typing import Any
 from joblib import Parallel, cpu_count, delayed, parallel_config, register_parallel_backend
 
 from locb.common.validation import ParameterError, ParameterName
+from locb.parallel.clusters import CLUSTERS, connect_dask, connect_ray
 
-BACKENDS = ("loky", "dask", "ray")
+BACKENDS = ("loky", *CLUSTERS)
 MAX_RETRIES = 3  # limit of consecutive worker failures without a finished task
-CONNECT_TIMEOUT = 10  # seconds
 
 
 class Workers(AbstractContextManager["Workers"]):
@@ -112,57 +111,22 @@ class Workers(AbstractContextManager["Workers"]):
             yield from Parallel(n_jobs=self.jobs, batch_size=1, return_as="generator_unordered")(calls)
 
     def _connect_dask(self) -> None:
-        try:
-            dask: Any = import_module("dask.distributed")
+        client = connect_dask(self.address, self.jobs, self._resources)
+        from dask.distributed import KilledWorker
 
-            from locb.experiments.dask_backend import DaskBackend
-        except ImportError as error:
-            raise ParameterError(
-                "backend", f" dask needs the package {error.name}: run pip install 'locb[dask]'"
-            ) from error
-        if self.address is None:
-            options = {"n_workers": self.jobs, "threads_per_worker": 1, "dashboard_address": None}
-            cluster: Any = self._resources.enter_context(dask.LocalCluster(**options))
-        else:
-            cluster = self.address
-            _check_reachable(self.address, "Dask scheduler", "'dask scheduler', and workers with 'dask worker ADDRESS'")
-        client = self._resources.enter_context(dask.Client(cluster, timeout=CONNECT_TIMEOUT))
+        from locb.parallel.dask_backend import DaskBackend
+
         if self.address is not None:
             self.jobs = max(1, sum(client.ncores().values()))
-        self._worker_errors = (dask.KilledWorker,)
+        self._worker_errors = (KilledWorker,)
         register_parallel_backend("locb-dask", lambda **arguments: DaskBackend(client=client, **arguments))
 
     def _connect_ray(self) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # disable telemetry
-        try:
-            ray: Any = import_module("ray")
-            joblib: Any = import_module("ray.util.joblib")
-        except ImportError as error:
-            raise ParameterError(
-                "backend", f" ray needs the package {error.name}: run pip install 'locb[ray]'"
-            ) from error
-        options = {"num_cpus": self.jobs, "include_dashboard": False} if self.address is None else {}
-        if self.address is not None:
-            _check_reachable(self.address, "Ray head", "'ray start --head'")  # ray.init waits up to two minutes
-        ray.init(address=self.address or "local", logging_level="error", log_to_driver=False, **options)
-        self._resources.callback(ray.shutdown)
+        ray = connect_ray(self.address, self.jobs, self._resources)
         if self.address is not None:
             self.jobs = max(1, int(ray.cluster_resources().get("CPU", 1)))
         self._worker_errors = (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError)
-        joblib.register_ray()
-
-
-def _check_reachable(address: str, server: str, start_command: str) -> None:
-    """Raise a ValueError unless a server accepts connections at ``address``."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if not host or not port.isdigit():
-        raise ParameterError("address", f" must be HOST:PORT of the {server}, not {address!r}")
-    try:
-        socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
-    except (OSError, OverflowError) as error:
-        raise ParameterError(
-            "address", f": no {server} answers at {address!r} ({error}); start it with {start_command}"
-        ) from error
+        import_module("ray.util.joblib").register_ray()
 
 
 def _call_with_index(function: Callable[[Any], Any], index: int, task: Any) -> tuple[int, Any]:

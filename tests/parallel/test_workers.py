@@ -1,6 +1,7 @@
 """Parallel execution: results do not depend on the backend, and failed workers lose no task."""
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import Any
 import pytest
 
 from locb.experiments.jobs import Job, Ledger, run_jobs
-from locb.experiments.parallel import Workers
 from locb.experiments.reproduce.data_set import open_data_set
 from locb.experiments.reproduce.regret import plan_regret
 from locb.experiments.reproduce.target import Sizes
+from locb.parallel.workers import Workers
 
 
 def square(number: int) -> int:
@@ -100,7 +101,8 @@ def test_dask_gives_the_same_files_and_survives_a_failure(tmp_path: Path, dask_a
 @pytest.mark.filterwarnings("ignore")  # warnings of Ray itself
 def test_ray_gives_the_same_files_and_survives_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # Ray's workers import this file
+    # Workers of Ray import this file.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
     here = run_files(tmp_path / "loky", Workers(jobs=2))
     tasks = [(number, str(tmp_path / "exited")) for number in range(12)]
     with Workers(jobs=2, backend="ray") as workers:
