@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from locb.common.arrays import Bools, Floats
+from locb.common.arrays import Bools, Floats, Ints
 
 TRUE_WORDS, FALSE_WORDS = ("true", "yes", "y", "t", "ja"), ("false", "no", "n", "f", "nein")
 MISSING_WORDS = ("", "null", "none", "na", "n/a", "nan", "\\n", "-")
@@ -142,3 +142,20 @@ def _scale_times(numbers: Floats) -> Floats:
     typical = float(np.median(finite))
     unit = 1e9 if typical > 1e17 else 1e6 if typical > 1e14 else 1e3 if typical > 1e11 else 1.0
     return numbers / unit
+
+
+def encode_text(values: Any) -> tuple[list[str], Ints]:
+    """Return the distinct values of a series or array of text in alphabetical order, and the index of each value.
+
+    Examples
+    --------
+    >>> encode_text(np.array(["b", "a", "b"]))
+    (['a', 'b'], array([1, 0, 1]))
+    """
+    import polars as pl
+
+    column = pl.Series("text", values, dtype=pl.String).to_frame()
+    distinct = column.unique().sort("text")
+    numbered = distinct.with_columns(pl.Series("index", np.arange(distinct.height)))
+    found = column.join(numbered, on="text", how="left", maintain_order="left")
+    return distinct["text"].to_list(), found["index"].to_numpy()

@@ -285,7 +285,7 @@ class Log:
 class LogParts:
     """Columns of a log while a reader builds it: one entry per usable row of the source."""
 
-    users: Any  # list or array of text; None if the log does not name users
+    users: Any  # array or Polars series of text; None if the log does not name users
     offer: Ints
     offers: Offers
     arm_ids: Sequence[str]
@@ -311,11 +311,12 @@ class LogParts:
         users = np.zeros(len(self.chosen), np.int64)
         user_ids: list[str] = ["all"]
         if self.users is not None:
-            names, users = np.unique(np.asarray(self.users, dtype=str), return_inverse=True)
-            user_ids = names.tolist()
+            from locb.logs.readers.values import encode_text
+
+            user_ids, users = encode_text(self.users)
         features = identity_features(self.arm_ids) if self.features is None else self.features
         log = Log(
-            users=users.astype(np.int64),
+            users=users,
             user_ids=user_ids,
             offer=self.offer,
             offers=self.offers,

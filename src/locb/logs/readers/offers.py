@@ -11,7 +11,9 @@ import numpy as np
 from locb.common.arrays import Bools, Floats, Ints
 from locb.logs.arm_features import named_features
 from locb.logs.log import Offers
+from locb.logs.readers.values import encode_text
 
+CHUNK = 1_000_000  # rows
 LIST_SEPARATORS = ("|", ";", ",")
 
 
@@ -177,7 +179,7 @@ def collect_offers(lists: Sequence[Any], usable: Bools, dim: int) -> CollectedOf
 
 def catalogue_offer(catalogue: Sequence[str] | None, chosen: Any) -> tuple[Offers, list[str], None]:
     """Return one list of arms for all decisions: the catalogue, or the distinct chosen arms in alphabetical order."""
-    arm_ids = sorted(set(chosen.tolist())) if catalogue is None else list(dict.fromkeys(catalogue))
+    arm_ids = sorted(chosen.unique().to_list()) if catalogue is None else list(dict.fromkeys(catalogue))
     indices = np.arange(len(arm_ids), dtype=np.int32)
     return Offers(np.array([0, len(arm_ids)]), indices, indices), arm_ids, None
 
@@ -185,19 +187,27 @@ def catalogue_offer(catalogue: Sequence[str] | None, chosen: Any) -> tuple[Offer
 def chosen_positions(offers: Offers, arm_ids: Sequence[str], offer: Ints, chosen: Any, usable: Bools) -> Ints:
     """Return the position of the chosen arm in the list of each row; −1 if it is not in the list.
 
-    A chosen arm is the id of an arm. If the arms of a list have no ids, it is the position of the arm, from 0.
+    A chosen arm, of a Polars series, is the id of an arm. If the arms of a list have no ids, it is the position of the
+    arm, from 0.
     """
     names = np.array([*arm_ids, None], dtype=object)
     tables: dict[int, dict[str, int]] = {}
     positions = np.full(len(offer), -1, np.int64)
-    for row in np.flatnonzero(usable).tolist():
-        index = int(offer[row])
-        table = tables.get(index)
-        if table is None:
-            span = slice(offers.offsets[index], offers.offsets[index + 1])
-            listed = names[offers.arms[span]].tolist()  # −1 is None
-            table = tables[index] = {
-                str(position) if arm is None else arm: position for position, arm in enumerate(listed)
-            }
-        positions[row] = table.get(chosen[row], -1)
+    chosen_names, codes = encode_text(chosen)
+    known = np.flatnonzero(usable)
+    for start in range(0, len(known), CHUNK):
+        rows = known[start : start + CHUNK]
+        pairs, pair_of_row = np.unique(offer[rows] * len(chosen_names) + codes[rows], return_inverse=True)
+        found = np.empty(len(pairs), np.int64)
+        for pair, number in enumerate(pairs.tolist()):
+            index, code = divmod(number, len(chosen_names))
+            table = tables.get(index)
+            if table is None:
+                span = slice(offers.offsets[index], offers.offsets[index + 1])
+                listed = names[offers.arms[span]].tolist()  # −1 is None
+                table = tables[index] = {
+                    str(position) if arm is None else arm: position for position, arm in enumerate(listed)
+                }
+            found[pair] = table.get(chosen_names[code], -1)
+        positions[rows] = found[pair_of_row]
     return positions

@@ -152,6 +152,8 @@ class _TableLog:
 
     def build(self) -> Log:
         """Return the log."""
+        import polars as pl
+
         columns, height = self.columns, self.frame.height
         users = self._ids(columns.user, "the user is missing") if columns.user else None
         no_arm = "the chosen arm is missing" + (" (the service dropped the request)" if self.is_export else "")
@@ -162,7 +164,7 @@ class _TableLog:
             times, wrong = parse_times(self.frame[columns.time])
             self._skip(wrong, f"the time ({columns.time}) is missing or has an unknown format", columns.time)
         if columns.arms is None:
-            offers, arm_ids, features = catalogue_offer(columns.catalogue, chosen_ids[chosen_ids != ""])
+            offers, arm_ids, features = catalogue_offer(columns.catalogue, chosen_ids.filter(chosen_ids != ""))
             offer = np.zeros(height, np.int64)
             if columns.catalogue is None:
                 self.notes.append(f"no column of arms: every decision is assumed to offer all {len(arm_ids):,} arms")
@@ -179,7 +181,7 @@ class _TableLog:
             features = self._described(arm_ids, features)
         keep = self.usable
         parts = LogParts(
-            users=None if users is None else users[keep],
+            users=None if users is None else users.filter(pl.Series(keep)),
             offer=offer[keep],
             offers=offers,
             arm_ids=arm_ids,
@@ -205,7 +207,7 @@ class _TableLog:
         self.skipped.append(SkippedRows(reason, int(rows.size), tuple(examples)))
 
     def _ids(self, names: Sequence[str], reason: str) -> Any:
-        """Return the text of ids as an array; rows without an id are skipped. Several columns are joined by "/"."""
+        """Return the text of ids as a series; rows without an id are skipped. Several columns are joined by "/"."""
         import polars as pl
 
         parts = []
@@ -222,7 +224,7 @@ class _TableLog:
         joined = parts[0] if len(parts) == 1 else pl.DataFrame(parts).select(pl.concat_str(pl.all(), separator="/"))
         joined = joined if isinstance(joined, pl.Series) else joined.to_series()
         self._skip(joined.is_null().to_numpy(), reason)
-        return joined.fill_null("").to_numpy().astype(object)
+        return joined.fill_null("")
 
     def _rewards(self) -> Floats:
         columns, options = self.columns, self.options
