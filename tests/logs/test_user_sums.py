@@ -11,6 +11,7 @@ import pytest
 
 import locb
 from locb.kernels.common.linear_algebra import unpack_symmetric
+from locb.kernels.groups.moments import add_rows
 from locb.logs.groups.row_source import open_rows
 from locb.logs.groups.sum_pass import sum_by_user
 from locb.logs.groups.user_sums import UserSums
@@ -133,6 +134,13 @@ def test_ids_are_kept() -> None:
     sums = sums_of(frame, user=["shop", "customer"], features=["x"])
     assert sums.ids.to_list() == ["a/1", "a/2", "b/1.5"]
     assert sums_of(frame | {"user": [7, 7, 9]}, features=["x"]).ids.to_list() == [7, 9]
+
+
+def test_kernel_is_compiled_once() -> None:
+    before = {*add_rows.signatures}
+    for reward in ([0.0, 1.0], ["0.5", "1"], ["5 €", "9 €"], [None, 1.0]):
+        sums_of({"user": ["a", "b"], "x": [0.1, 0.2], "reward": reward}, features=["x"])
+    assert len({*add_rows.signatures} | before) == 1  # arrays from Polars are read-only or not
 
 
 def test_memory_limit() -> None:

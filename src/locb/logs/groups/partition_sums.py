@@ -83,11 +83,12 @@ class PartitionSums:
         extremes : (3,) floats
             Largest squared norm of the features, lowest and highest reward so far. They are changed.
         """
-        users = self._encode(batch.users)
-        features, rewards = np.ascontiguousarray(batch.features), batch.rewards
+        users, features, rewards = self._encode(batch.users), batch.features, batch.rewards
         if shift.any():
             features, rewards = features - shift[:-1], rewards - shift[-1]
-        add_rows(self.moments, users, features, np.ascontiguousarray(rewards), extremes)
+        # Arrays of Polars can be read-only, for which Numba would compile the kernel again.
+        rows = (np.require(values, requirements=("C", "W")) for values in (users, features, rewards))
+        add_rows(self.moments, *rows, extremes)
 
     def add_users(self, other: PartitionSums) -> None:
         """Add the moments of the users of another partition, which comes later in the log."""
