@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import locb
+from locb.logs.groups import sum_pass
 from locb.logs.groups.row_source import Table, TableRows, open_rows
 from locb.logs.groups.sum_pass import sum_by_user
 from locb.logs.groups.user_sums import UserSums
@@ -100,7 +101,9 @@ def check_cluster(tasks: TaskGraph, folder: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_dask_gives_the_same_bits_if_a_worker_is_killed(tmp_path: Path, dask_address: str) -> None:
+def test_dask_gives_the_same_bits_if_a_worker_is_killed(
+    tmp_path: Path, dask_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, on = write_log(tmp_path / "log"), dask_address.replace("tcp", "dask")
     with open_tasks(on) as tasks:
         check_cluster(tasks, folder)
@@ -108,6 +111,9 @@ def test_dask_gives_the_same_bits_if_a_worker_is_killed(tmp_path: Path, dask_add
     here, there = locb.find_groups(folder, **options), locb.find_groups(folder, on=on, **options)
     assert there.users.equals(here.users)
     assert there.settings == here.settings
+    monkeypatch.setattr(sum_pass, "_versions", lambda: ["locb 9"])  # of this process, not of the workers
+    with pytest.raises(ValueError, match=r"^worker .+ has locb .+, numpy .+, but this process has locb 9; install the"):
+        locb.find_groups(folder, on=on, **options)
 
 
 @pytest.mark.filterwarnings("ignore")  # warnings of Ray itself

@@ -11,6 +11,7 @@ import pytest
 
 import locb
 from locb.datasets.column_values import parse_numbers
+from locb.logs.readers import offers
 from serving import arms, serving
 
 GERMAN = """Kunde;Variant;Umsatz;Date;Propensity
@@ -118,6 +119,25 @@ def test_frames_of_other_libraries() -> None:
         assert_same(locb.Log.read(source), expected)
     with pytest.raises(ValueError, match="source must be a path, a data frame or a mapping"):
         locb.Log.read(7)
+
+
+def test_pandas_frames() -> None:
+    """Passes with and without pyarrow, which pandas does not require."""
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed: run pip install pandas")
+    days = [f"2026-01-0{day}" for day in "4321"]
+    values = table(user=["ann", None, "ann", "cleo"], reward=["1", None, "?", "2"], time=days)
+    frame = pandas.DataFrame(values, index=[3, 1, 1, 2])
+    frame["arm"], frame["time"] = frame["arm"].astype("category"), pandas.to_datetime(frame["time"])
+    skipped = "the user is missing .for example row 2.|the reward .reward. is not a number .for example row 3: '[?]'."
+    for changes in ({"reward": pandas.Series([1, None, "?", 2], frame.index, dtype=object)}, {}):
+        with pytest.warns(locb.LogWarning, match=skipped):
+            log = locb.Log.read(frame.assign(**changes))
+        with pytest.warns(locb.LogWarning):
+            assert_same(log, locb.Log.read(values))
+        found = locb.find_groups(frame.assign(**changes), chosen="arm", replicates=0)
+        assert [rows.count for rows in found.skipped] == [1, 1]
+    numbers = frame.assign(user=[1, 2, 1, 2], reward=pandas.Series([1, None, 0, 2], frame.index, dtype="Int64"))
+    assert locb.Log.read(numbers, missing_reward=0).rewards.tolist() == [2.0, 0.0, 0.0, 1.0]
 
 
 def test_folder_and_pattern(tmp_path: Path) -> None:
@@ -322,3 +342,18 @@ def test_lines_with_too_many_fields_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("user,arm,reward\n7,a,1\n8,b,1,5\n")
     with pytest.raises(ValueError, match=r"cannot read .*log.csv as .csv"):
         locb.Log.read(tmp_path / "log.csv")
+
+
+def test_chosen_arms_of_many_rows_and_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offers, "CHUNK", 7)  # rows
+    rng = np.random.default_rng(4)
+    lists = [rng.permutation(["a", "b", "ü", "d"])[: rng.integers(1, 5)].tolist() for _ in range(60)]
+    arm = rng.choice(["a", "b", "ü", "d", "e"], size=60).tolist()
+    users = rng.choice(["Zoë", "ann", "Åsa", "9", "10"], size=60).tolist()
+    rows = {"user": users, "arm": arm, "arms": ["|".join(names) for names in lists], "reward": [1.0] * 60}
+    with pytest.warns(locb.LogWarning, match="the chosen arm is not among the offered arms"):
+        log = locb.Log.read(rows)
+    kept = [row for row in range(60) if arm[row] in lists[row]]
+    assert log.chosen.tolist() == [lists[row].index(arm[row]) for row in kept]
+    assert log.user_ids == sorted({users[row] for row in kept})
+    assert [log.user_ids[user] for user in log.users] == [users[row] for row in kept]

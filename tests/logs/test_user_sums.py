@@ -31,7 +31,7 @@ def sums_of(source: Any, batch_rows: int = 100, **options: Any) -> UserSums:
     return sum_by_user(open_rows(source, "auto", {"features": FEATURES} | options), batch_rows=batch_rows)
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "ndjson", "two files", "frame", "lazy", "pandas-like"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "ndjson", "two files", "frame", "lazy", "mapping"])
 def test_equal_to_slow_sums(tmp_path: Path, kind: str) -> None:
     frame = shop()
     table = pl.DataFrame(frame)

@@ -11,7 +11,7 @@ import numpy as np
 from locb.evaluation.findings import Measurement
 from locb.experiments.jobs import Job, Ledger, run_jobs
 from locb.experiments.matrix.scenario_result import SettingResult
-from locb.experiments.parallel import Workers
+from locb.parallel.workers import Workers
 
 Pair = tuple[str, str]  # name of a scenario, name of a policy
 Setting = dict[str, float]

@@ -133,11 +133,24 @@ def to_frame(source: Any) -> Any:
     try:
         if isinstance(source, Mapping):
             return pl.DataFrame(dict(source), strict=False)
+        if hasattr(source, "notna"):
+            return _from_pandas(source)
         if hasattr(source, "__arrow_c_stream__"):
             return pl.DataFrame(source)
         return pl.DataFrame({str(name): source[name].tolist() for name in source.columns}, strict=False)
     except (TypeError, AttributeError, pl.exceptions.PolarsError) as error:
         raise ParameterError("source", f" must be a path, a data frame or a mapping of columns: {error}") from error
+
+
+def _from_pandas(frame: Any) -> Any:
+    import polars as pl
+
+    frame = frame.reset_index(drop=True)  # Polars needs labels from 0 for some types
+    try:
+        return pl.DataFrame(frame)
+    except (ImportError, LookupError, TypeError, ValueError):  # no pyarrow, or values of several types in a column
+        values = frame.astype(object).where(frame.notna(), None)
+        return pl.DataFrame({str(name): values[name].tolist() for name in frame.columns}, strict=False)
 
 
 class _TableLog:
