@@ -32,7 +32,8 @@ class LoopProbe:
     The CPU time is that of the thread of the event loop, so that it shows what the handlers compute. The elapsed time
     includes the time for which the loop waits: for the disk, or for another thread of the service that holds Python's
     global interpreter lock. It is without the time for which a thread of the service could run, but the operating
-    system let other threads and processes run instead; this thread can also be one that holds the lock.
+    system let other threads and processes run instead; this thread can also be one that holds the lock. These waits of
+    threads add up, so on a busy machine the elapsed time is a lower bound.
     """
 
     def __init__(self) -> None:
