@@ -303,6 +303,7 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
         "2 repeats, 400 rounds per regret run, first random seed 0. With fewer than 50,000 rounds"
     )
     assert "true groups" in findings.notes[1]
+    assert "Gaussian noise of standard deviation 0.1 and 0.2" in findings.notes[-1]
     by_name = {table.name: table for table in findings.tables}
     rewards = ["rewards of 0 or 1", "Gaussian noise 0.2"]
     for name, table in by_name.items():
