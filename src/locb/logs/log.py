@@ -308,10 +308,9 @@ class LogParts:
             raise ValueError(f"the log has no usable row: {reasons}")
         for rows in skipped:
             warnings.warn(str(rows), LogWarning, stacklevel=4)
-        users = np.zeros(len(self.chosen), np.int64)
-        user_ids: list[str] = ["all"]
+        users, user_ids = np.zeros(len(self.chosen), np.int64), ["all"]
         if self.users is not None:
-            from locb.logs.readers.values import encode_text
+            from locb.datasets.column_values import encode_text
 
             user_ids, users = encode_text(self.users)
         features = identity_features(self.arm_ids) if self.features is None else self.features

@@ -87,8 +87,8 @@ class PartitionSums:
         if shift.any():
             features, rewards = features - shift[:-1], rewards - shift[-1]
         # Arrays of Polars can be read-only, for which Numba would compile the kernel again.
-        rows = (np.require(values, requirements=("C", "W")) for values in (users, features, rewards))
-        add_rows(self.moments, *rows, extremes)
+        users, features, rewards = (np.require(values, None, ["C", "W"]) for values in (users, features, rewards))
+        add_rows(self.moments, users, features, rewards, extremes)
 
     def add_users(self, other: PartitionSums) -> None:
         """Add the moments of the users of another partition, which comes later in the log."""

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locb.common.arrays import Bools, Floats, Ints
+from locb.datasets.column_values import encode_text
 from locb.logs.arm_features import named_features
 from locb.logs.log import Offers
-from locb.logs.readers.values import encode_text
 
 CHUNK = 1_000_000  # rows
 LIST_SEPARATORS = ("|", ";", ",")
