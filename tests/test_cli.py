@@ -183,7 +183,7 @@ def test_compare_runs_on_data(name: str, tmp_path: Path) -> None:
         (tmp_path / "data").write_text("")
         path = tmp_path / "likes.csv"
         path.write_text("who,what,stars\n" + rows)
-        more += ["--columns", "user=who,item=what,rating=stars"]
+        more += STARS
     else:
         make = {"movielens": files.movielens_csv, "yelp": files.yelp, "yahoo": files.yahoo}[name]
         path = make(tmp_path / "data")
@@ -352,7 +352,7 @@ def test_data_reads_other_separators(
         (["data", "table", "x.csv", "--columns", "user=a"], "locb: --columns must set item"),
         (
             ["data", "table", "x.csv", "--columns", "who=a"],
-            "locb: --columns must consist of ROLE=COLUMN, where ROLE is user, item, rating, reward or feature",
+            "locb: --columns must consist of ROLE=COLUMN, where ROLE is user, item, rating, reward, time or feature",
         ),
         (
             ["compare", "--scenarios", "all", "--data", "table", "--path", "x.csv", *STARS, "--offer", "recorded"],

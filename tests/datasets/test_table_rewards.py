@@ -130,7 +130,7 @@ def test_compare_on_recorded_rewards(tmp_path: Path) -> None:
     sales().write_csv(tmp_path / "sales.csv")
     columns = ",".join(f"{role}={name}" for role, name in {**COLUMNS, "time": "hour", "feature": "price"}.items())
     real = ("--data", "table", "--path", "sales.csv", "--columns", columns, "--users", "8")
-    size = ("--policies", "linucb-one", "--repeats", "1", "--jobs", "1", "--output", "out")
+    size = ("--policies", "locb,linucb-one", "--repeats", "1", "--jobs", "1", "--output", "out")
     done = call("compare", *real, *size, "--reward-range", "0,100", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
@@ -138,6 +138,7 @@ def test_compare_on_recorded_rewards(tmp_path: Path) -> None:
     assert "Each round offers only items for which the user has a recorded reward, so rewards are no estimate" in text
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["settings"]["rounds"] == 240
+    assert (tmp_path / "out" / "users.png").exists()
     assert record["results"][0]["reward"][0] > 1.0  # euros
     done = call("compare", *real, *size, "--rounds", "241", cwd=tmp_path)
     assert "locb: --rounds must be at most 240, the number of rounds of environment table, not 241" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -240,16 +241,16 @@ class Rounds:
 
     def reward_limits(self) -> tuple[float, float]:
         """Return the smallest and the largest observed reward; NaN if there is none."""
-        limits = []
-        if self.rewards.ndim == 1 or self.sizes is None:
-            parts: Iterable[NDArray[Any]] = [self.rewards] if self.rewards.size else []
-        else:
+        parts: Iterable[NDArray[Any]] = [self.rewards] if self.rewards.size else []
+        if self.rewards.ndim == 2 and self.sizes is not None:
             parts = (self.reward_rows(start, stop) for start, stop in self._spans())
+        low = high = float("nan")
         for rows in parts:
-            low = rows.min()
-            limits.append((np.fmin.reduce(rows, None), np.fmax.reduce(rows, None)) if low != low else (low, rows.max()))
-        lows, highs = zip(*limits, strict=True) if limits else ((np.nan,), (np.nan,))
-        return float(np.fmin.reduce(lows)), float(np.fmax.reduce(highs))
+            least, most = float(rows.min()), float(rows.max())
+            if math.isnan(least):
+                least, most = float(np.fmin.reduce(rows, None)), float(np.fmax.reduce(rows, None))
+            low, high = (least, most) if math.isnan(low) else (min(low, least), max(high, most))
+        return low, high
 
     def _spans(self) -> Iterator[tuple[int, int]]:
         """Yield the limits of parts of the rounds whose values take at most about 1 MiB."""
