@@ -246,14 +246,14 @@ class Rounds:
             parts = (self.reward_rows(start, stop) for start, stop in self._spans())
         low = high = float("nan")
         for rows in parts:
-            least, most = float(rows.min()), float(rows.max())
-            if math.isnan(least):
-                least, most = float(np.fmin.reduce(rows, None)), float(np.fmax.reduce(rows, None))
-            low, high = (least, most) if math.isnan(low) else (min(low, least), max(high, most))
+            smallest, largest = float(rows.min()), float(rows.max())
+            if math.isnan(smallest):
+                smallest, largest = float(np.fmin.reduce(rows, None)), float(np.fmax.reduce(rows, None))
+            low, high = (smallest, largest) if math.isnan(low) else (min(low, smallest), max(high, largest))
         return low, high
 
     def _spans(self) -> Iterator[tuple[int, int]]:
-        """Yield the limits of parts of the rounds whose values take at most about 1 MiB."""
+        """Yield the limits of parts of the rounds whose values take at largest about 1 MiB."""
         width = max(1, min(CHUNK, BUFFER_NUMBERS // self.n_arms))
         return ((start, start + width) for start in range(0, len(self), width))
 
