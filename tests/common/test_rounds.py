@@ -17,8 +17,11 @@ VALID = {"users": [0, 1], "contexts": np.ones((2, 3, 4)), "rewards": np.zeros((2
         ({"users": [[0, 1]]}, r"users .* shape \(1, 2\)"),
         ({"users": np.array([0, 2**64 - 5], np.uint64)}, r"users\[1\] is -5"),
         ({"users": [0, -1]}, r"users\[1\] is -1"),
-        ({"contexts": np.ones((3, 3, 4))}, r"contexts .* \(2, any, any\) because users has length 2, not \(3, 3, 4\)"),
-        ({"contexts": np.ones((2, 4))}, r"contexts must have shape \(2, any, any\) because .* not \(2, 4\)"),
+        (
+            {"contexts": np.ones((3, 3, 4))},
+            r"contexts .* \(2, any, any\), not \(3, 3, 4\), because users has length 2$",
+        ),
+        ({"contexts": np.ones((2, 4))}, r"contexts must have shape \(2, any, any\), not \(2, 4\), because"),
         ({"contexts": np.ones((2, 0, 4))}, "at least one arm"),
         ({"contexts": "arms"}, "contexts must be an array of numbers"),
         ({"contexts": np.ones((2, 3, 4)) * 1j}, "contexts must be an array of numbers: the dtype is complex128"),
@@ -92,8 +95,8 @@ ITEMS = np.arange(10.0).reshape(5, 2)
         ({"arms": [[0, 1], [-1, 1]]}, r"at least one arm per round, and −1 only .*, but arms\[1\] is \[-1, 1\]"),
         ({"arms": [[-1, -1], [0, 1]]}, r"arms\[0\] is \[-1, -1\]"),
         ({"arms": [[0.0, 1.0], [0.0, 1.0]]}, "arms must be integers, not float64"),
-        ({"arms": [[0, 1]]}, r"arms must have shape \(2, arms per round\) .* users has length 2, not \(1, 2\)"),
-        ({"arms": np.ones((2, 0), int)}, r"at least one arm because users has length 2, not \(2, 0\)"),
+        ({"arms": [[0, 1]]}, r"arms must have shape \(2, k\) or .* users has length 2, but has shape \(1, 2\)"),
+        ({"arms": np.ones((2, 0), int)}, r"k ≥ 1 arms per round, because users has length 2, but has shape \(2, 0\)"),
         ({"rewards": np.zeros((2, 5))}, r"rewards must have shape \(2, 2\), not \(2, 5\)"),
         ({"rewards": np.float32([[0, 1], [np.inf, 0]])}, r"rewards\[1, 0\] is inf"),
         ({"arms": [[0, 1], [2, -1]], "observed": [0, 1], "rewards": [1, 1]}, r"from 0 to 0, but observed\[1\] is 1"),
@@ -116,7 +119,7 @@ def test_contexts_of_items_are_those_of_the_dense_array() -> None:
     everywhere = locb.Rounds.of_items([0, 1], ITEMS, np.zeros((2, 5)))
     assert everywhere.contexts[1].tolist() == ITEMS.tolist()
     assert locb.Rounds.of_items([0, 1], ITEMS, np.zeros((2, 2)), arms=[3, 1]).contexts[1].tolist() == [[6, 7], [2, 3]]
-    with pytest.raises(ValueError, match=r"contexts must have 2 rounds because users has length 2, not 3"):
+    with pytest.raises(ValueError, match=r"contexts must have 2 rounds, not 3, because users has length 2"):
         locb.Rounds([0, 1], rounds.contexts, np.zeros((2, 3)))
 
 

@@ -81,7 +81,10 @@ def test_rows_with_nulls_are_skipped(tmp_path: Path) -> None:
         ({"features": ["colour"]}, "has no column 'colour'"),
         ({"rating": None}, "set exactly one of rating .*: neither is set"),
         ({"reward": "liked"}, "set exactly one of rating .*: both are set"),
-        ({"rating": None, "reward": "stars"}, r"column 'stars' must have 0 or 1, but row \d+ has"),
+        (
+            {"rating": None, "reward": "stars"},
+            r"column 'stars' must have 0 or 1, but row \d+ has [\d.]+; for ratings, use rating \(rating=…\) instead of",
+        ),
         ({"rating": "who"}, "column 'who' must have finite numbers, but row 1 has 'user 1'"),
         ({"dim": 1}, "dim must be an integer of at least 2, not 1"),
         ({"item_features": "nowhere.csv"}, "Table does not exist or is not a file"),

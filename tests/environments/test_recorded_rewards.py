@@ -87,7 +87,7 @@ def test_users_without_a_choice_are_excluded() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rewards": [1.0]}, r"rewards must have shape \(2\) because users has length 2, not \(1,\)"),
+        ({"rewards": [1.0]}, r"rewards must have shape \(2\), not \(1,\), because users has length 2"),
         ({"rewards": [1.0, np.nan]}, r"rewards\[1\] is nan"),
         ({"items": [0]}, "items must have as many elements as users, 2, not 1"),
         ({"items": [0, 2]}, r"items must be below 2, the number of rows of item_features, but items\[1\] is 2"),

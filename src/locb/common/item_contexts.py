@@ -116,6 +116,6 @@ def make_item_contexts(items: Any, arms: Any, count: int) -> ItemContexts:
     if rows.ndim == 1 and rows.size:
         rows = np.broadcast_to(rows, (count, rows.size))
     if rows.ndim != 2 or 0 in rows.shape[1:] or len(rows) != count:
-        wanted = f"({count}, arms per round) or (arms per round,) with at least one arm"
-        raise ParameterError("arms", f" must have shape {wanted} because users has length {count}, not {rows.shape}")
+        wanted = f"({count}, k) or (k,) with k ≥ 1 arms per round, because users has length {count}"
+        raise ParameterError("arms", f" must have shape {wanted}, but has shape {rows.shape}")
     return ItemContexts(items, rows)

@@ -78,10 +78,10 @@ class Rounds:
     def __post_init__(self) -> None:
         """Check shapes and values, so that policies need not check each round."""
         users, contexts = _check_users(self.users), self.contexts
-        same_length = f" because users has length {users.size}"
+        same_length = f", because users has length {users.size}"
         if isinstance(contexts, ItemContexts):
             if len(contexts) != users.size:
-                raise ValueError(f"contexts must have {users.size} rounds{same_length}, not {len(contexts)}")
+                raise ValueError(f"contexts must have {users.size} rounds, not {len(contexts)}{same_length}")
         else:
             contexts = check_array("contexts", contexts, (users.size, None, None), because=same_length)
             if contexts.shape[1] == 0 or contexts.shape[2] == 0:
@@ -189,7 +189,10 @@ class Rounds:
         return found | {name: values for name, values in optional.items() if values is not None}
 
     def with_arrays(self, arrays: dict[str, NDArray[Any]]) -> Rounds:
-        """Return rounds with other ``arrays``, and with the catalogue and the names of these rounds."""
+        """Return a copy with the given ``arrays``, in the form that ``Rounds.arrays`` returns.
+
+        The catalogue and the names stay the same.
+        """
         fields = dict(arrays)
         if "arms" in fields:
             fields["contexts"] = ItemContexts(self.contexts.items, fields.pop("arms"))  # type: ignore[assignment]
@@ -246,14 +249,14 @@ class Rounds:
             parts = (self.reward_rows(start, stop) for start, stop in self._spans())
         low = high = float("nan")
         for rows in parts:
-            smallest, largest = float(rows.min()), float(rows.max())
-            if math.isnan(smallest):
-                smallest, largest = float(np.fmin.reduce(rows, None)), float(np.fmax.reduce(rows, None))
-            low, high = (smallest, largest) if math.isnan(low) else (min(low, smallest), max(high, largest))
+            lowest, highest = float(rows.min()), float(rows.max())
+            if math.isnan(lowest):
+                lowest, highest = float(np.fmin.reduce(rows, None)), float(np.fmax.reduce(rows, None))
+            low, high = (lowest, highest) if math.isnan(low) else (min(low, lowest), max(high, highest))
         return low, high
 
     def _spans(self) -> Iterator[tuple[int, int]]:
-        """Yield the limits of parts of the rounds whose values take at largest about 1 MiB."""
+        """Yield the limits of parts of the rounds whose values take at most about 1 MiB."""
         width = max(1, min(CHUNK, BUFFER_NUMBERS // self.n_arms))
         return ((start, start + width) for start in range(0, len(self), width))
 

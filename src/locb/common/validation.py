@@ -116,7 +116,7 @@ def check_array(
     max_abs : float, default MAX_CONTEXT
         The largest absolute value that is allowed.
     because : str, default ""
-        Reason for the required shape, which the error message appends to it, such as " because users has length 3".
+        Reason for the required shape, which the error message appends to it, such as ", because users has length 3".
     allow_nan : bool, default False
         Whether values can be missing (NaN).
 
@@ -135,7 +135,7 @@ def check_array(
     fits = array.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, array.shape, strict=True))
     if not fits:
         wanted = ", ".join("any" if want is None else str(want) for want in shape)
-        raise ParameterError(name, f" must have shape ({wanted}){because}, not {array.shape}")
+        raise ParameterError(name, f" must have shape ({wanted}), not {array.shape}{because}")
     if array.size and not (array.min() >= -max_abs and array.max() <= max_abs):  # NaN fails both comparisons
         wrong = np.argwhere((np.abs(array) > max_abs) if allow_nan else ~(np.abs(array) <= max_abs))
         if len(wrong):

@@ -80,8 +80,8 @@ def table(
         Features per item, at least 2: dim − 1 computed from records and descriptions, and a constant.
     features_from : {"own", "other-half", "all"}, optional
         "own": the columns that describe the items, and a constant, instead of ``dim`` features. "other-half", "all":
-        records from which features are computed, see :func:`locb.datasets.movielens`; with ``time``, the other half is
-        the earlier one. "all" reveals rewards that are used in rounds. The default is "other-half", or with
+        records from which features are computed, see :func:`locb.datasets.movielens`; with ``time``, "other-half" is
+        the earlier half. "all" reveals rewards that are used in rounds. The default is "other-half", or with
         ``offer="recorded"`` "own" if columns describe the items.
     cache_dir : path, optional
         Cache folder of the prepared data. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else
@@ -265,7 +265,10 @@ def _check_numbers(complete: Any, name: str, value: str, *, rewards_only: bool) 
     wrong = np.flatnonzero((numbers != 0) & (numbers != 1))
     if rewards_only and wrong.size:
         row = complete["row of the table"][int(wrong[0])]
-        raise ValueError(f"{name}: column {value!r} must have 0 or 1, but row {row} has {numbers[wrong[0]]:g}")
+        raise ValueError(
+            f"{name}: column {value!r} must have 0 or 1, but row {row} has {numbers[wrong[0]]:g}; for ratings, use "
+            "rating (rating=…) instead of reward"
+        )
     return numbers
 
 

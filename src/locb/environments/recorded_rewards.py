@@ -36,8 +36,8 @@ class RecordedRewards(RecordedUsers):
     item_features : (items, d) floats
         The d features of each item.
     n_users : int, default 100
-        Number of users: the eligible users with the most records. A user is eligible with different rewards for at
-        least two items. If there are fewer eligible users, a warning is issued.
+        Number of users: the eligible users with the most records. A user is eligible if the mean rewards of at least
+        two items differ. If there are fewer eligible users, a warning is issued.
     n_arms : int, optional
         Largest number of arms per round, at least 2. The default is 10, or the largest number of items of a user if
         that is smaller.
@@ -74,7 +74,7 @@ class RecordedRewards(RecordedUsers):
         n_items, self.dim = self.item_features.shape
         user = check_integers("users", users, None)
         item = check_integers("items", items, n_items).astype(np.int64)
-        reward = check_array("rewards", rewards, (len(user),), MAX_REWARD, f" because users has length {len(user)}")
+        reward = check_array("rewards", rewards, (len(user),), MAX_REWARD, f", because users has length {len(user)}")
         if len(item) != len(user):
             raise ValueError(f"items must have as many elements as users, {len(user)}, not {len(item)}")
         self.user_ids = self._select_users(user, item, reward, check_int("n_users", n_users, 1))
