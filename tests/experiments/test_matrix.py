@@ -271,7 +271,7 @@ def test_tuning_repeats_choose_and_are_not_measured(tmp_path: Path) -> None:
         measured.append(regret[min(others, key=lambda name: others[name])][repeat])
     assert tables["matrix"][0]["baseline regret"].mean == pytest.approx(np.mean(measured))
     assert tables["matrix"][0]["baseline regret"].degrees == 2
-    assert "The first 2 repeats run all settings and only choose." in found.notes[0]
+    assert "The first 2 repeats run all settings. The other repeats run the 3 settings" in found.notes[0]
     done, totals = zip(*works, strict=True)
     assert list(done) == sorted(done)
     assert done[-1] == totals[-1]

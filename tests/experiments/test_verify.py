@@ -186,7 +186,7 @@ def test_claims_about_the_safety_screen_can_fail() -> None:
     assert claims(largest_error=1.1)[3].verdict == claims(largest_regret=1.1)[3].verdict == FAILS
 
 
-def test_cost_is_the_number_of_terms_of_the_printed_bonus() -> None:
+def test_cost_is_the_number_of_terms_of_the_bonus() -> None:
     environment = {"n_users": 12, "n_clusters": 3, "noise": 0.05}
     found = cost.count_terms(environment=environment, seed=3, rounds=2_400)
     env = locb.Synthetic(**environment, seed=3)

@@ -8,14 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from locb.cli.common import (
-    Jobs,
-    number,
-    number_pair,
-    preparing,
-    reject_options,
-    split_list,
-)
+from locb.cli.common import Jobs, number, number_pair, preparing, reject_options, split_list
 from locb.cli.comparison.selection import parse_grid, select_policies
 from locb.cli.data.dataset_options import (
     CacheDir,
@@ -200,8 +193,8 @@ def compare(
         int | None,
         typer.Option(
             help="Rounds per run.",
-            show_default="50,000, or the number of records of a table if there are fewer; with --scenarios each "
-            "scenario has its own number",
+            show_default="50,000, or the number of recorded rounds of a table if there are fewer; with --scenarios "
+            "each scenario has its own number",
             rich_help_panel=SIZE,
         ),
     ] = None,
@@ -216,7 +209,9 @@ def compare(
     tuning_repeats: Annotated[
         int,
         typer.Option(
-            help="With --scenarios: repeats that run all settings, and only choose three for the measured repeats.",
+            help="With --scenarios: number of repeats at the start that run all settings. They only select the three "
+            "best settings of each policy, which the other repeats run and measure. 0: all repeats run and measure all "
+            "settings.",
             rich_help_panel=SIZE,
         ),
     ] = 0,

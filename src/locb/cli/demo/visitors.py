@@ -1,4 +1,4 @@
-"""Simulated visits: each visit requests a recommendation, and 98% of the visits send a reward."""
+"""Simulated visits: each visit requests a recommendation, and most visits send a reward."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Visitors:
                 due = now_due
 
     def visit(self, count: int) -> None:
-        """Request ``count`` decisions, and send the rewards of 98% of them."""
+        """Request ``count`` decisions, and send the rewards of all except a share of ``NO_REWARD_SHARE``."""
         visits = [self._catalogue.draw_visit() for _ in range(count)]
         requests = [
             {"user": visit.person, "arms": {film.title: film.features for film in visit.films}, "count": 3}

@@ -200,8 +200,8 @@ def plan_matrix(
     repeats : int, default 5
         Number of runs per scenario, policy and setting, each with its own random seed.
     tuning_repeats : int, default 0
-        Number of repeats that run all settings and only choose. The other repeats run the three best settings of each
-        policy, and only they are measured. 0: all repeats run all settings and are measured.
+        Number of repeats at the start that run all settings. They only select the three best settings of each policy,
+        which the other repeats run and measure. 0: all repeats run and measure all settings.
     seed : int, default 0
         Number of random seeds of each scenario to skip.
     data : dict, optional

@@ -190,7 +190,7 @@ def _run_note(settings: dict[str, Any]) -> str:
     runs = f"{settings['repeats']} repeats per scenario, with {rounds} rounds. Grids before their extension: {grids}."
     if tuning := settings["tuning_repeats"]:
         runs += (
-            f" The first {tuning} repeats run all settings and only choose. The other repeats run the {FINALISTS} "
+            f" The first {tuning} repeats run all settings. The other repeats run the {FINALISTS} "
             "settings of each policy with the lowest mean regret in the first, and only they are measured. The setting "
             "of each measured repeat is chosen by all other repeats."
         )

@@ -1,7 +1,7 @@
 """Check of a claim of the LOCB paper: the cost of a round depends on the number of seeds, not on the number of users.
 
 The cost is counted and not timed, so that results can be repeated exactly. It is the number of terms in the exploration
-bonus of one arm as the paper prints it: the bonus of a cluster is a mean over its members.
+bonus of one arm as the paper defines it: the bonus of a cluster is a mean over its members.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ N_SEEDS = 30
 ROUNDS_PER_USER = 200
 MAX_EXPONENT = 0.1  # a cost that grows as a smaller power of the number of users counts as independent of it
 EXPLANATION = (
-    "The printed bonus is a mean over the members of each cluster that contains the user, so that a round visits each "
-    "of these members. With the option bonus='pooled' of this project, the cost does not depend on the number of users."
+    "The exploration bonus as defined in the paper is a mean over the members of each cluster that contains the user, "
+    "so that a round visits each of these members. With the option bonus='pooled' of this project, the cost does not "
+    "depend on the number of users."
 )
 
 
@@ -35,7 +36,7 @@ def plan(user_counts: tuple[int, ...], repeats: int, seed: int) -> list[Job]:
 
 
 def count_terms(*, environment: dict[str, Any], seed: int, rounds: int) -> dict[str, Any]:
-    """Return the mean number of terms of the printed bonus after the last round, for the arm of a random user.
+    """Return the mean number of terms of the bonus of an arm after the last round, for a random user.
 
     A user has one term for each member of each cluster that contains the user. A user in no cluster has one term.
     """
@@ -59,7 +60,7 @@ def summarize(outcomes: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTa
     ]
     note = (
         f"{N_SEEDS} seeds, after {ROUNDS_PER_USER} rounds per user. Terms per arm: number of members over which the "
-        "printed bonus of one arm is summed, in the mean over users."
+        "paper's exploration bonus of one arm is summed, in the mean over users."
     )
     log_n = np.log(list(by_n))
     exponents = [

@@ -18,7 +18,7 @@ SECTIONS = {
     correctness.SECTION: "Theorem 1: are the final clusters true clusters?",
     termination.SECTION: "Theorem 2: how many rounds until all clusters are final?",
     growth.SECTION: "Theorem 3: how does regret grow?",
-    cost.SECTION: "Cost: does a round get slower with more users?",
+    cost.SECTION: "Cost: does the work of a round grow with the number of users?",
     safety.SECTION: "Safety screen: does regret stay below its bound?",
 }
 
