@@ -36,7 +36,7 @@ class _DeferredLibrary(_Library):  # type: ignore[misc]
         return _NoEnvironment
 
     def finalize(self) -> None:
-        """Allow that callers link several copies of the code, of which one is kept, and forbid inlining by default.
+        """Allow callers to link several copies of the code, of which one is kept, and forbid inlining by default.
 
         Inlining would depend on the callers. The compiled code of the function is thus the same in all entry points.
         """

@@ -31,8 +31,8 @@ class Interactions(RecordedUsers):
         The d features of each item.
     n_users : int, default 100
         Size of the pool, the users of the environment. The pool consists of the eligible users with the most records.
-        A user is eligible with at least one liked item and at least one item that can be an arm with reward 0. If there
-        are fewer eligible users, the pool has all of them, and a warning is issued.
+        A user is eligible if there is at least one liked item, and at least one item that can be an arm with reward 0.
+        If there are fewer eligible users, the pool has all of them, and a warning is issued.
     n_arms : int, optional
         Arms per round, at least 2: one liked item, and n_arms − 1 items with reward 0. The default is 10, or the number
         of items if there are fewer. If a user has too few items with reward 0, an item can appear twice in a round.

@@ -114,7 +114,7 @@ def from_coba(environment: Any, *, dim: int | None = None, rounds: int | None = 
     Parameters
     ----------
     environment : coba environment
-        An environment of coba with simulated interactions, all with the same number of actions.
+        An environment of coba with simulated interactions. The numbers of actions can differ.
     dim : int, optional
         Number of features of an arm. Required if the context has features, or if actions are not sequences of numbers:
         features are then hashed. The default is the length of the first action.

@@ -98,10 +98,12 @@ def explain(
     theta: Floats,
     counts: Ints,
 ) -> None:
-    """Write the result of ``recommend`` for n users to ``chosen``, and the estimate and the bonus of every arm.
+    """Choose an arm for each of n users.
 
-    The arms of user i are the rows ``ends[i - 1]`` to ``ends[i]`` of ``contexts``. ``theta`` (n, d) and ``counts``
-    (n, 2) describe the neighbourhoods for the chosen arms, see ``summarize_neighbourhood``.
+    Write the arms to ``chosen``, and the estimate and the bonus of every arm to ``estimate`` and ``bonus``. The arms of
+    ``users[i]`` are the rows from ``ends[i - 1]``, or from 0 for the first user, to ``ends[i]`` − 1 of ``contexts``.
+    ``theta`` (n, d) and ``counts`` (n, 2) describe the neighbourhoods for the chosen arms, see
+    ``summarize_neighbourhood``.
     """
     start = 0
     for i in range(users.size):

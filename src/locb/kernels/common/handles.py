@@ -16,8 +16,8 @@ all policies. ``Handle.run`` calls ``run_rounds`` directly if it is not compiled
 function with ``NUMBA_DISABLE_JIT=1``.
 
 A kernel can have a third function, ``choose_round(state, scratch, user, contexts)``, which returns the same arm as
-``run_rounds`` with ``CHOOSE`` and leaves the same scratch. It is compiled in less than half of the time. ``recommend``
-calls it if ``run_rounds`` is not compiled yet, neither in this process nor in the cache.
+``run_rounds`` with ``CHOOSE`` and leaves the same scratch. Its compilation takes less than half the time of
+``run_rounds``. ``recommend`` calls it if ``run_rounds`` is not compiled yet, neither in this process nor in the cache.
 """
 
 import ctypes

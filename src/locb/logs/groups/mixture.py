@@ -1,8 +1,9 @@
-"""Mixture of groups: the model of ELOC for a fixed log, fitted by expectation maximization.
+"""Mixture of groups for a fixed log, fitted by expectation maximization.
 
-The parameter vector of a user is drawn from a group, N(μ_s, w I), or from the population of all users, N(μ_0, Σ_0). The
-variance w follows from gamma, the intended largest distance of two users of a group: w = γ² / (4 D) for D features. The
-evidence is described in ``locb.kernels.groups.evidence``.
+It is similar to the model of ELOC, but has a parameter gamma and no component for everyone. The parameter vector of a
+user is drawn from a group, N(μ_s, w I), or from the population of all users, N(μ_0, Σ_0). The variance w follows from
+gamma, the intended largest distance between two users of a group: w = γ² / (4 D) for D features. The evidence is
+described in ``locb.kernels.groups.evidence``.
 """
 
 from __future__ import annotations

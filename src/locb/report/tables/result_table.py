@@ -92,7 +92,7 @@ def format_csv(text: str) -> tuple[list[str], list[list[str]]]:
 def _format_cell(column: str, text: str, like: str) -> str:
     """Return a cell as text: numbers with as many digits as ``like`` in this column, and a dash for an empty cell.
 
-    ``like`` is the mean if ``text`` is a margin, so that both have the same digits.
+    ``like`` is the mean if ``text`` is its margin, so that both have the same number of digits.
     """
     if text == "":
         return "–"

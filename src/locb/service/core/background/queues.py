@@ -111,8 +111,8 @@ class CommandQueue:
     def take(self, limit: int) -> Iterator[list[QueuedCommand]]:
         """Remove up to ``limit`` commands, and provide them as the batch that is handled in the ``with`` block.
 
-        The batch has fewer commands if their requests are large. Set the outcomes of the batch after the block: the
-        requests that follow a response are not concurrent.
+        The batch has fewer commands if their requests are large. Set the outcomes of the batch after the ``with``
+        block. Otherwise, requests that clients send after a response would count as concurrent with the batch.
         """
         self._batch = []
         weight = 0
