@@ -89,7 +89,7 @@ def test_coba_learner_adds_unknown_users_and_hashes_features() -> None:
     assert learner.policy.n_users == 4
     assert learner.score({"user": "ann", "hour": 9}, ["crime", "drama"], "drama") == 1.0
     assert learner.score({"user": "bob", "hour": 9}, ["crime", "drama"], "drama") == 0.0
-    with pytest.raises(ValueError, match="dim is required with the name of a policy, 'locb'"):
+    with pytest.raises(ValueError, match="dim is required if policy is a name \\('locb'\\)"):
         locb.interop.CobaLearner("locb")
     with pytest.raises(ValueError, match="has its own parameters; omit dim, gamma"):
         locb.interop.CobaLearner(locb.LinUCB(n_users=1, dim=2), dim=2, gamma=1.0)

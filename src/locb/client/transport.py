@@ -199,7 +199,7 @@ class BaseClient(ABC):
         raise ServiceError(None, "no response", detail) from response
 
     def request_json(self, method: str, path: str, body: Any = None, *, retries: int | None = None) -> Exchange[Any]:
-        """Send a request like ``request``, and return the decoded JSON response."""
+        """Send a request in the same way as ``request``, and return the response, decoded from JSON."""
         response = yield from self.request(method, path, body, retries=retries)
         try:
             return json.loads(bytes(response.body), object_hook=Response)

@@ -186,7 +186,10 @@ def read(sources: list[Source], n_clusters: int) -> Records:
         if len(visitors) >= means.n_clusters or not hasattr(means, "cluster_centers_"):
             means.partial_fit(visitors)
     if means is None:
-        raise ValueError(f"{sources[0].name} has no visit with features; expected lines such as {VISIT!r}")
+        more = f" and {len(sources) - 1} further files" if len(sources) > 1 else ""
+        raise ValueError(
+            f"no visit with all six features in {sources[0].name}{more}; each line must have the form {VISIT!r}"
+        )
     second = VisitLog(sources)
     n_articles = len(first.features)
     counts = np.zeros((means.n_clusters, n_articles, 2), np.int64)

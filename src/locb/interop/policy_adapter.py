@@ -38,7 +38,9 @@ class PolicyAdapter:
     ) -> None:
         if isinstance(policy, str):
             if dim is None:
-                raise ParameterError("dim", f" is required with the name of a policy, {policy!r}")
+                raise ParameterError(
+                    "dim", f" is required if policy is a name ({policy!r}): pass the number of features of an arm"
+                )
             policy = make_policy(policy, n_users=1 if n_users is None else n_users, dim=dim, **parameters)
         elif dim is not None or n_users is not None or parameters:
             given = ", ".join([*(["dim"] if dim is not None else []), *(["n_users"] if n_users else []), *parameters])

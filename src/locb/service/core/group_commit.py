@@ -326,7 +326,10 @@ class GroupCommitter:
             self._give_up(reason)
 
     async def _probe_store(self) -> None:
-        """Clear ``store_error`` if the store can be written. A load balancer sends no requests until it is cleared."""
+        """Write to the store, and clear ``store_error`` on success.
+
+        Without this, the error could remain: while it is set, a load balancer sends no requests that would clear it.
+        """
         try:
             await self.resolve_in_doubt()
             await self.write(self.log.write_settings, {})
