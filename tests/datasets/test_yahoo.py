@@ -92,7 +92,5 @@ def test_truncated_gzip_and_empty_folder(tmp_path: Path) -> None:
 def test_log_without_features(tmp_path: Path) -> None:
     path = tmp_path / "ydata-fp-td-clicks-v1_0.1"
     path.write_text("1 5 0 |user 2:1.0 |5 2:1.0\n")
-    with pytest.raises(
-        ValueError, match="no visit with all six features in .*-v1_0.1; each line must have"
-    ):
+    with pytest.raises(ValueError, match="no visit with all six features in .*-v1_0.1; each line must have"):
         read([Source(path)], 3)
