@@ -199,10 +199,7 @@ async def cluster_detail(service: Service, state: StateView, seed: str) -> Clust
     indices = await asyncio.to_thread(state.members, cluster)
     bound, exact = await service.certify(indices, len(indices) <= MAX_PAIRED)
     probabilities = await _member_probabilities(service, indices, int(state.cluster_ids[cluster]))
-    names = await asyncio.to_thread(_member_names, indices, service.engine.users)
-    members = [name for name in names if name is not None]
-    if probabilities is not None:  # users who were erased in the meantime are omitted here, too
-        probabilities = [value for value, name in zip(probabilities, names, strict=True) if name is not None]
+    members, probabilities = await asyncio.to_thread(_name_members, service.engine.users, indices, probabilities)
     return ClusterDetail(seed, len(members), returned, returned_at, members, probabilities, bound, exact)
 
 
@@ -219,5 +216,11 @@ async def _member_probabilities(service: Service, indices: Ints, cluster_id: int
     return found
 
 
-def _member_names(indices: Ints, users: UserIndex) -> list[str | None]:
-    return [*map(users.name_of, indices.tolist())]
+def _name_members(
+    users: UserIndex, indices: Ints, probabilities: list[float] | None
+) -> tuple[list[str], list[float] | None]:
+    """Return the names of users, and their probabilities, without users who were erased in the meantime."""
+    names = [*map(users.name_of, indices.tolist())]
+    if probabilities is not None:
+        probabilities = [value for value, name in zip(probabilities, names, strict=True) if name is not None]
+    return [name for name in names if name is not None], probabilities
