@@ -4,7 +4,7 @@ import os
 import re
 import signal
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,3 +46,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> Generator[None, None, None
     for reason, count in Counter(missing.values()).items():
         terminalreporter.write_line(f"SKIPPED [{count}] {reason}", yellow=True)
     terminalreporter.stats["skipped"] = skipped
+
+
+@pytest.fixture
+def dask_address() -> Iterator[str]:
+    """Address of a local cluster with two worker processes."""
+    distributed = pytest.importorskip("dask.distributed", reason="Dask is not installed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, host="127.0.0.1"
+    ) as cluster:
+        yield cluster.scheduler_address

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,16 +71,6 @@ def open_log(folder: Path, scan: Callable[..., Any] | None = None, path: Path | 
         last = source.tables[-1]
         source.tables = [*source.tables[:-1], Table(last.name, partial(scan, last.scan, path, os.getpid()))]
     return source
-
-
-@pytest.fixture
-def dask_address() -> Iterator[str]:
-    """Address of a local cluster with two worker processes."""
-    distributed = pytest.importorskip("dask.distributed", reason="Dask is not installed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, host="127.0.0.1"
-    ) as cluster:
-        yield cluster.scheduler_address
 
 
 def check_cluster(tasks: TaskGraph, folder: Path) -> None:

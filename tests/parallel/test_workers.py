@@ -3,7 +3,6 @@
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +37,6 @@ def always_exit(number: int) -> int:
 
 def fail(number: int) -> int:
     raise ValueError(f"number {number} is invalid")
-
-
-@pytest.fixture
-def dask_address() -> Iterator[str]:
-    """Address of a local cluster with two worker processes."""
-    distributed = pytest.importorskip("dask.distributed", reason="Dask is not installed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, host="127.0.0.1"
-    ) as cluster:
-        yield cluster.scheduler_address
 
 
 def jobs() -> list[Job]:
