@@ -45,9 +45,10 @@ def popular(user, arms, contexts):
 
 evaluation = locb.evaluate(log, {"popular": popular, "random": "random", "linucb-one": "linucb-one"})
 print(evaluation)
+chart = evaluation.plot()
 
 # %%
-# Each verdict compares a policy with the current policy, ``logged``, and states the estimated difference per decision with its 95% interval. The
+# The chart shows the difference of each policy from the current policy. The first estimator of a policy decides its verdict. Each verdict compares a policy with the current policy, ``logged``, and states the estimated difference per decision with its 95% interval. The
 # diagnostics show whether the estimate is reliable: the mean weight must be near 1, and the number of effective decisions must be at least 30.
 
 for name in ("popular", "random", "linucb-one"):

@@ -93,6 +93,11 @@ for other in recommender.similar_users("user 30", limit=3):
 recommender.groups_frame().head(3)
 
 # %%
+# The map shows the estimated preferences of all users. Users with similar preferences are near each other.
+
+chart = recommender.policy.plot_users(recommender.user_ids)
+
+# %%
 # Save and continue
 # -----------------
 #

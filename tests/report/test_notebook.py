@@ -119,6 +119,29 @@ def test_charts_of_a_policy_show_its_users_and_groups(run: locb.Run) -> None:
         run.policy.plot_users(["a", "b", "c"])
 
 
+def test_map_of_a_recommender_shows_its_users_only() -> None:
+    recommender = locb.Recommender("eloc", arms={"a": [1.0, 0.0], "b": [0.0, 1.0]})
+    for user in ("ann", "ben", "cleo"):
+        recommender.reward(recommender.recommend(user).decision_id, 1.0)
+    assert len(recommender.user_ids) > 3  # indices that wait for new users
+    rows = data_of(recommender.policy.plot_users(recommender.user_ids))
+    assert [(row["user"], row["rounds"]) for row in rows] == [("ann", 1), ("ben", 1), ("cleo", 1)]
+
+
+def test_chart_of_an_evaluation_shows_differences_or_values(env: locb.Synthetic) -> None:
+    rounds = env.rounds(400, seed=1)
+    log = locb.Log.from_rounds(rounds, np.arange(400) % 4, np.full(400, 0.25))
+    evaluation = locb.evaluate(log, {"random": "random"})
+    (decides, *_) = evaluation.plot().to_dict()["datasets"]["rows"]
+    first = evaluation["random"].values[0]
+    assert first.difference is not None
+    assert decides["value"] == first.difference.value
+    assert (decides["low"], decides["high"]) == (first.difference.low, first.difference.high)
+    assert decides["label"] == f"random, {first.estimator}"
+    logged = locb.evaluate(log, {})
+    assert [row["value"] for row in logged.plot().to_dict()["datasets"]["rows"]] == [log.rewards.mean()]
+
+
 def test_chart_of_several_environments_keeps_their_lines_apart(comparison: locb.Comparison) -> None:
     spec = comparison.plot().to_dict()
     names = [parameter["name"] for parameter in spec["params"]]

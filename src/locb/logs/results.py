@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
+from locb.common.presentation import presenter
 from locb.logs.bootstrap import Interval
 
 BETTER, WORSE, UNDECIDED = "better", "worse", "undecided"
@@ -159,6 +160,10 @@ class Evaluation:
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in summary_rows(self))
         verdicts = "".join(f"<li>{escape(result.sentence)}</li>" for result in self.results if result.sentence)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{verdicts}</ul>"
+
+    def plot(self) -> Any:
+        """Return an Altair chart of the estimates, with 95% intervals, as differences from the baseline."""
+        return presenter().plot_evaluation(self)
 
 
 HEADINGS = ("policy", "estimator", "value", "95% interval", "minus baseline", "effective decisions", "verdict")

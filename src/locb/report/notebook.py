@@ -1,4 +1,4 @@
-"""Charts and HTML of runs, comparisons and policies in notebooks. The methods of these objects call this module."""
+"""Charts and HTML of runs, comparisons, policies and evaluations in notebooks. The methods of these objects call it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from locb.evaluation.policy_view import PolicyView
 from locb.evaluation.results import Comparison, Run, format_value
+from locb.logs.results import Evaluation
 from locb.report.tables.comparison_table import COLUMN_NOTES, comparison_headings, comparison_rows
+from locb.report.tables.evaluation_table import chart_rows
 
 MAX_GROUPS = 10  # rows of the table of groups
 
@@ -75,6 +77,16 @@ def plot_comparison(comparison: Comparison) -> Any:
         for number, (name, part) in enumerate(comparison.parts.items())
     ]
     return alt.vconcat(*charts).resolve_scale(color="independent")
+
+
+def plot_evaluation(evaluation: Evaluation) -> Any:
+    """Return the chart of the estimates: differences from the baseline, or values if there are none."""
+    from locb.report.charts.interval_charts import interval_chart
+
+    differences = any(value.difference for result in evaluation.results for value in result.values)
+    title = "mean reward per decision" + (f", minus that of {evaluation.baseline}" if differences else "")
+    rows = chart_rows(evaluation, differences=differences)
+    return interval_chart(rows, title, with_zero=differences).properties(width=420, datasets={"rows": rows})
 
 
 def plot_users(view: PolicyView, ids: Sequence[Any] | None) -> Any:

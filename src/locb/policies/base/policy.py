@@ -113,7 +113,8 @@ class Policy(ABC):
     def plot_users(self, ids: Sequence[Any] | None = None) -> Any:
         """Return an Altair chart of the users: position by estimated preferences, colour by cluster.
 
-        ``ids`` has your own id of each user. Of more than 500 users, the chart shows a random sample.
+        ``ids`` has your own id of each user; users whose id is None are not shown. Of more than 500 users, the chart
+        shows a random sample.
         """
         return presenter().plot_users(self._view(sample_users(self._n_users)), ids)
 

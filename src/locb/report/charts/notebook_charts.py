@@ -38,7 +38,8 @@ def run_chart(run: Run, width: int = 420, height: int = 280) -> Any:
 def policy_users_chart(view: PolicyView, ids: Sequence[Any] | None, size: int = 420) -> Any:
     """Return a scatter chart of users: position by estimated preferences, colour by group.
 
-    Groups may overlap. The groups with a colour together contain as many users as possible.
+    Groups may overlap. The groups with a colour together contain as many users as possible. Users whose id is None are
+    not shown.
 
     Raises
     ------
@@ -59,6 +60,7 @@ def policy_users_chart(view: PolicyView, ids: Sequence[Any] | None, size: int = 
         for user, (x, y), rounds in zip(
             view.users.tolist(), project(view.theta).tolist(), view.served.tolist(), strict=True
         )
+        if names[user] is not None
     ]
     colour_of = dict(zip(labels, [*PALETTE[: len(chosen)], NEUTRAL, "#E4E4E4"], strict=True))
     domain = [label for label in labels if any(row["group"] == label for row in rows)]
