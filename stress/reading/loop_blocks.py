@@ -12,8 +12,9 @@ from typing import Any
 from urllib.parse import quote
 
 from locb.common.spans import SPANS
+from locb.service.api.request_params import MAX_CLUSTER_ROWS
 from locb.service.api.routes import ROUTES
-from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS
+from locb.service.dashboard.cluster_table import SORTS
 from stress.generated_history import DIM, generate_history
 from stress.service_process import ServiceProcess
 from stress.stores import StoreLocation
@@ -31,7 +32,7 @@ VARIANTS = {
     "/v1/users/{user}/decisions": ["?limit=100"],
     "/v1/history": [f"?span={name}{'&baseline=previous' * (span.seconds is not None)}" for name, span in SPANS.items()],
     "/v1/map": ["", "?projection=new"],
-    "/v1/groups": [f"?sort={sort}&limit={MAX_LIMIT}" for sort in SORTS] + ["?search=9"],
+    "/v1/groups": [f"?sort={sort}&limit={MAX_CLUSTER_ROWS}" for sort in SORTS] + ["?search=9"],
 }
 # Large POST requests: path, description, and body of each.
 _ACTIONS = [{"id": f"action-{a}", "features": [{f"f{f}": f"v{a * f % 97}" for f in range(10)}]} for a in range(1000)]
@@ -112,7 +113,7 @@ def _rewards(decision_ids: list[str]) -> Request:
 
 def _addresses(server: ServiceProcess) -> list[str]:
     """Return the paths of all GET routes, with parameters; the cluster is the largest one with a name."""
-    groups = json.loads(server.get(f"/v1/groups?sort=size&limit={MAX_LIMIT}")[1])["clusters"]
+    groups = json.loads(server.get(f"/v1/groups?sort=size&limit={MAX_CLUSTER_ROWS}")[1])["clusters"]
     cluster = next(group["seed"] for group in groups if group["seed"] is not None)
     paths = []
     for route in ROUTES:

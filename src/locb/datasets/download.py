@@ -14,6 +14,7 @@ from locb.common.validation import ParameterError
 
 BASE_URL = "https://files.grouplens.org/datasets/movielens"
 SIZES = ("ml-latest-small", "ml-latest", "ml-32m", "ml-25m", "ml-20m", "ml-10m", "ml-1m", "ml-100k")
+TIMEOUT = 60.0  # seconds without data
 LICENCE = (
     "MovieLens data is owned by GroupLens, University of Minnesota. It may be used for research, but not for "
     "commercial or revenue-bearing purposes without permission. Publications must acknowledge it and must not imply an "
@@ -79,7 +80,7 @@ def download(
 def _open(url: str, headers: dict[str, str]) -> Any:
     try:
         request = urllib.request.Request(url, headers=headers)  # noqa: S310 - the scheme is set by the caller
-        return urllib.request.urlopen(request, timeout=60)  # noqa: S310 - as above
+        return urllib.request.urlopen(request, timeout=TIMEOUT)  # noqa: S310 - as above
     except urllib.error.HTTPError:
         raise
     except (urllib.error.URLError, OSError) as error:

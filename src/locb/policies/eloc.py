@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from locb.common.arrays import Floats, Ints
 from locb.common.validation import ParameterError, check_int
 from locb.evaluation.clusters import Cluster, Membership
+from locb.kernels.common.arm_scoring import SCREEN_SLACK
 from locb.kernels.common.linear_algebra import diagonal, packed_identity
 from locb.kernels.eloc import loop as kernel
 from locb.kernels.eloc.posterior import compute_posteriors
@@ -24,7 +25,6 @@ from locb.kernels.eloc.state import (
     NOISE,
     R_CLIPPED,
     R_LOCATION,
-    SCREEN_SLACK,
     TIES,
     T,
 )

@@ -7,7 +7,7 @@ import math
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import inline, no_alloc
-from locb.kernels.common.arm_scoring import expand_contexts, pick_arm, score_arms, screen_arm
+from locb.kernels.common.arm_scoring import SCREEN_SLACK, expand_contexts, pick_arm, score_arms, screen_arm
 from locb.kernels.common.handles import CHOOSE, LEARN, REUSE
 from locb.kernels.eloc.evidence import is_full_round, is_population_round, own_estimate
 from locb.kernels.eloc.memory import score_memories, select_memory
@@ -51,7 +51,6 @@ from locb.kernels.eloc.state import (
     SCALE_ROUNDS,
     SCREEN,
     SCREEN_OFF,
-    SCREEN_SLACK,
     TIES,
     ELOCScratch,
     ELOCState,

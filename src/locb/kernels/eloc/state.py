@@ -69,7 +69,6 @@ SCORE_ROUNDS = 120.0  # past errors in the scores of memories decay over this ma
 SCORE_SHARE = 0.4  # past errors decay over at most this share of all rounds
 MIN_MEMORY_WEIGHT = 0.02  # components with at most this weight do not contribute to the predictions that are scored
 # Safety screen.
-SCREEN_SLACK = 2.0  # κ: how far the upper bound of an arm may be below the highest one, in confidence widths of the arm
 SCREEN_DEVIATIONS = 2.0  # factor of the width of the screen "noise", in estimated standard deviations of the noise
 # Robust rewards: residuals are clipped at one of several limits, if clipping reduces the variance of estimates.
 N_LIMITS = 9  # the last limit is infinite

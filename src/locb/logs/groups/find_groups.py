@@ -30,7 +30,6 @@ from locb.logs.groups.gamma_choice import (
     choose_gamma,
     score_gammas,
 )
-from locb.logs.groups.group_tables import make_user_groups
 from locb.logs.groups.mixture import (
     Population,
     compute_evidence,
@@ -39,6 +38,7 @@ from locb.logs.groups.mixture import (
     fit_population,
     within_variance,
 )
+from locb.logs.groups.result_frames import make_user_groups
 from locb.logs.groups.row_source import DEFAULT_BATCH, open_rows
 from locb.logs.groups.stability import measure_stability
 from locb.logs.groups.sum_pass import require_files, sum_by_user

@@ -5,7 +5,6 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from locb.evaluation.findings import Measurement, ResultTable
 from locb.evaluation.results import Comparison
 from locb.report.charts.chart_theme import PALETTE
 from locb.report.charts.line_charts import curve_chart
@@ -13,7 +12,7 @@ from locb.report.charts.report_maps import map_chart
 from locb.report.curves import CURVES, curves_page_data
 from locb.report.pages.cluster_timeline import cluster_timeline_data
 from locb.report.pages.html import render_document, render_settings, render_table
-from locb.report.tables.comparison_table import COLUMN_NOTES, comparison_headings, comparison_rows
+from locb.report.tables.comparison_table import COLUMN_NOTES, comparison_headings, comparison_rows, make_result_table
 from locb.report.tables.result_table import to_csv
 
 _INTERACTIVE_SECTIONS = """
@@ -73,7 +72,7 @@ def render_comparison_page(comparison: Comparison, provenance: dict[str, Any]) -
         "curves": _curve_data(comparison),
         "map": timeline,
         "map_spec": map_chart(timeline["n_clusters"]).to_dict() if timeline else None,
-        "tables": {"results": to_csv(_make_result_table(comparison))},
+        "tables": {"results": to_csv(make_result_table(comparison))},
     }
     names = ", ".join(settings["policies"])
     scripts = ("comparison_curves.js", "comparison_map.js")
@@ -107,21 +106,3 @@ def _curve_data(comparison: Comparison) -> list[dict[str, Any]]:
         for curve in CURVES
         if curve.name in data
     ]
-
-
-def _make_result_table(comparison: Comparison) -> ResultTable:
-    """Return the results as a table of unrounded numbers, for the CSV download."""
-    rows = [
-        {
-            "policy": entry.policy,
-            "alpha": entry.alpha,
-            **entry.parameters,
-            "regret": Measurement.from_values(entry.final_regret),
-            "reward": Measurement.from_values(entry.reward),
-            "clusters": Measurement.from_values(entry.n_clusters),
-            "f1": Measurement.from_values(entry.f1),
-            "microseconds_per_round": Measurement.from_values(entry.microseconds_per_round),
-        }
-        for entry in comparison.results
-    ]
-    return ResultTable("results", "", "Results", rows)

@@ -1,4 +1,4 @@
-"""Result table of a comparison, for terminals and HTML pages."""
+"""Result table of a comparison, for terminals, HTML pages and CSV files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from locb.evaluation.confidence_intervals import ci_half_width
+from locb.evaluation.findings import Measurement, ResultTable
 from locb.evaluation.results import Comparison, format_value
 
 COLUMN_NOTES = (
@@ -79,3 +80,21 @@ def make_facts_table(title: str, facts: Sequence[tuple[str, str]]) -> Table:
     for name, value in facts:
         table.add_row(name, value)
     return table
+
+
+def make_result_table(comparison: Comparison) -> ResultTable:
+    """Return the results as a table of unrounded numbers, for the CSV download."""
+    rows = [
+        {
+            "policy": entry.policy,
+            "alpha": entry.alpha,
+            **entry.parameters,
+            "regret": Measurement.from_values(entry.final_regret),
+            "reward": Measurement.from_values(entry.reward),
+            "clusters": Measurement.from_values(entry.n_clusters),
+            "f1": Measurement.from_values(entry.f1),
+            "microseconds_per_round": Measurement.from_values(entry.microseconds_per_round),
+        }
+        for entry in comparison.results
+    ]
+    return ResultTable("results", "", "Results", rows)

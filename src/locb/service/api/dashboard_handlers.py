@@ -5,17 +5,22 @@ from __future__ import annotations
 from locb.common.spans import SPANS
 from locb.service.api.context import AppContext
 from locb.service.api.handlers import parse_in_steps
-from locb.service.api.request_params import check_length, parse_choice, parse_integer, parse_timestamp
+from locb.service.api.request_params import (
+    MAX_CLUSTER_ROWS,
+    MAX_DECISIONS,
+    MAX_OFFSET,
+    check_length,
+    parse_choice,
+    parse_integer,
+    parse_timestamp,
+)
 from locb.service.dashboard import user_detail as user_views
-from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS, TableQuery
+from locb.service.dashboard.cluster_table import SORTS, TableQuery
 from locb.service.dashboard.history import PREVIOUS, Baseline
 from locb.service.dashboard.schemas import PreviewResponse, UserDecisions, UserDetail
 from locb.service.errors import invalid
 from locb.service.request_parsing import parse_steps
 from locb.service.schemas import MAX_ARM_NAMES, PreviewRequest, RecommendRequest
-
-MAX_DECISIONS = 100
-MAX_OFFSET = 1_000_000
 
 
 async def status(app: AppContext) -> bytes:
@@ -73,7 +78,7 @@ async def cluster_table(
     check_length("search", search)
     query = TableQuery(
         parse_choice("sort", sort, SORTS),
-        parse_integer("limit", limit, MAX_LIMIT),
+        parse_integer("limit", limit, MAX_CLUSTER_ROWS),
         parse_integer("offset", offset, MAX_OFFSET),
         search,
     )

@@ -15,7 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 from locb.recommender.commands import EncodedDecision, Outcome, RecommendCommand, RewardCommand
 from locb.service.api.context import AppContext
 from locb.service.api.metrics import CONTENT_TYPE
-from locb.service.api.request_params import parse_integer
+from locb.service.api.request_params import MAX_SIMILAR_USERS, parse_integer
 from locb.service.connections import SEND_TIMEOUT
 from locb.service.dashboard import user_detail as user_views
 from locb.service.dashboard.schemas import SimilarUsers
@@ -34,7 +34,6 @@ from locb.service.schemas import (
 )
 from locb.service.store.export import FILE_NAME, Export, Exports
 
-MAX_SIMILAR = 1000
 REQUESTS_PER_STEP = 16  # requests of a batch that are parsed per step of about 1 ms
 PARQUET = "application/vnd.apache.parquet"
 T = TypeVar("T")
@@ -143,7 +142,7 @@ def _batch_result(field: str, outcome: Outcome) -> dict[str, Any]:
 
 async def similar_users(app: AppContext, user: str, limit: str = "10") -> SimilarUsers:
     """Return up to ``limit`` users who share a cluster with a user, nearest estimate first."""
-    return await user_views.similar_users(app.service, user, parse_integer("limit", limit, MAX_SIMILAR))
+    return await user_views.similar_users(app.service, user, parse_integer("limit", limit, MAX_SIMILAR_USERS))
 
 
 async def erase_user(app: AppContext, user: str) -> UserErased:

@@ -11,6 +11,9 @@ from starlette.requests import Request
 from locb.recommender.events import MAX_ID_LENGTH
 from locb.service.errors import bad_request, invalid
 
+# Maximum values of query parameters. ``routes.py`` has their defaults.
+MAX_SIMILAR_USERS, MAX_DECISIONS, MAX_CLUSTER_ROWS = 1_000, 100, 200  # ``limit`` of similar users, decisions, clusters
+MAX_OFFSET = 1_000_000
 MAX_TIMESTAMP = 1e12  # seconds
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _SHOWN = 20  # characters of an invalid value in a message

@@ -16,10 +16,16 @@ from locb.service.api import handlers, metrics
 from locb.service.api.personalizer import handlers as personalizer
 from locb.service.api.personalizer.schemas import EVENT_STATUS, PATH, RANK_STATUS, RankRequest, RankResponse
 from locb.service.api.personalizer.schemas import RewardRequest as PersonalizerRewardRequest
-from locb.service.api.request_params import MAX_TIMESTAMP
+from locb.service.api.request_params import (
+    MAX_CLUSTER_ROWS,
+    MAX_DECISIONS,
+    MAX_OFFSET,
+    MAX_SIMILAR_USERS,
+    MAX_TIMESTAMP,
+)
 from locb.service.api.scopes import Scope
 from locb.service.dashboard.cluster_schemas import ClusterDetail, ClusterList, ClusterTable
-from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS
+from locb.service.dashboard.cluster_table import SORTS
 from locb.service.dashboard.history import PREVIOUS
 from locb.service.dashboard.schemas import (
     History,
@@ -128,10 +134,10 @@ ROUTES = (
     Route("GET", "/v1/users/{user}", dashboard.user_detail, "Get the estimate and statistics of a user", "read",
           None, UserDetail, (404,)),
     Route("GET", "/v1/users/{user}/similar", handlers.similar_users, "List similar users, nearest first", "read",
-          None, SimilarUsers, (404, 422), {"limit": _integer(handlers.MAX_SIMILAR, 10, "Maximum number of users.")}),
+          None, SimilarUsers, (404, 422), {"limit": _integer(MAX_SIMILAR_USERS, 10, "Maximum number of users.")}),
     Route("GET", "/v1/users/{user}/decisions", dashboard.user_decisions, "List the decisions for a user, newest first",
           "read", None, UserDecisions, (404, 422, 503),
-          {"limit": _integer(dashboard.MAX_DECISIONS, 20, "Maximum number of decisions.")}),
+          {"limit": _integer(MAX_DECISIONS, 20, "Maximum number of decisions.")}),
     Route("POST", "/v1/preview", dashboard.preview, "Get the current recommendation without storing it", "read",
           PreviewRequest, PreviewResponse, (404,)),
     Route("DELETE", "/v1/users/{user}", handlers.erase_user, "Erase a user and everything learned from that user",
@@ -156,8 +162,8 @@ ROUTES = (
           None, ClusterTable, (422, 503),
           {"sort": {"type": "string", "enum": list(SORTS), "default": "size", "description": "Column to sort by: "
                     "`seed` in ascending order, all other columns in descending order."},
-           "limit": _integer(MAX_LIMIT, 50, "Maximum number of clusters on the page."),
-           "offset": _integer(dashboard.MAX_OFFSET, 0, "Number of clusters before the page."),
+           "limit": _integer(MAX_CLUSTER_ROWS, 50, "Maximum number of clusters on the page."),
+           "offset": _integer(MAX_OFFSET, 0, "Number of clusters before the page."),
            "search": _text("Text that the id of the seed (of the first member, if the policy has no seeds) must "
                            "contain, in upper or lower case. By default all clusters.")}),
     # Operation

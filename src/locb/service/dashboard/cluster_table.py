@@ -25,7 +25,6 @@ from locb.service.dashboard.state_view import StateView, summarize_groups, user_
 from locb.service.responses import encode_json
 
 SORTS = ("size", "reward", "progress", "sure", "seed")
-MAX_LIMIT = 200  # rows per page
 MAX_OVERLAP = 12  # clusters of a page whose overlap is computed
 MAX_DISTANCE = 2.0  # between two preference vectors of norm at most 1
 MAX_PAIRED = 2_000  # members; the certificate of a larger cluster is not computed over all pairs of members

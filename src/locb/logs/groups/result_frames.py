@@ -1,4 +1,4 @@
-"""Tables of the result of ``find_groups``."""
+"""Data frames of the result of ``find_groups``, which are also its CSV files. ``report/tables`` prints them."""
 
 from __future__ import annotations
 
