@@ -200,3 +200,34 @@ def test_errors(options: dict[str, Any], message: str) -> None:
     frame = {"user": range(70), "reward": [1.0] * 70, "x": [0.5] * 70, "text": [f"t{number}" for number in range(70)]}
     with pytest.raises(ValueError, match=re.escape(message)):
         locb.find_groups(frame, **({"features": ["x"]} | options))
+
+
+def revenue_log(rows: int) -> dict[str, Any]:
+    """Return a log in which even and odd users like other items. Few rewards are large."""
+    rng = np.random.default_rng(0)
+    user, item = rng.integers(60, size=rows), rng.choice(5, size=rows, p=[0.4, 0.3, 0.1, 0.1, 0.1])
+    mean = np.where(user % 2 == item % 2, 5.0, 2.0)
+    revenue = np.where(rng.random(rows) < 0.4, rng.exponential(mean), 0.0)
+    return {"user": user, "item": np.array(list("abcde"))[item], "reward": revenue}
+
+
+def test_groups_are_found_in_revenue_with_a_few_large_rewards() -> None:
+    """The range of the rewards is 30 times the difference between the groups."""
+    rows = revenue_log(18_000)
+    found = locb.find_groups(rows, replicates=0)
+    assert sorted(sorted({name % 2 for name in members}) for members in members_of(found)) == [[0], [1]]
+    assert found.groups["users"].sum() >= 57
+    again = locb.find_groups(rows | {"reward": 1000 * rows["reward"] + 7}, replicates=0)
+    assert again.users["group"].to_list() == found.users["group"].to_list()
+
+
+def test_users_who_are_all_alike_are_one_group() -> None:
+    rng = np.random.default_rng(0)
+    rows = {"user": rng.integers(60, size=3_000), "item": rng.integers(5, size=3_000), "reward": rng.random(3_000)}
+    assert locb.find_groups(rows, replicates=0).groups["users"].to_list() == [60]
+
+
+def test_a_log_without_groups_has_a_note() -> None:
+    found = locb.find_groups(revenue_log(1_200), replicates=0, min_probability=0.9999)
+    assert found.groups.height == 0
+    assert any("no groups were found" in note for note in found.notes)

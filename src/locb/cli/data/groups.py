@@ -182,7 +182,8 @@ def groups(
             **options,
         )
     _print(found)
-    console.print(make_groups_table(found))
+    if found.groups.height:
+        console.print(make_groups_table(found))
     written = write_groups(found, output, as_csv=csv)
     for name in similar_to or ():
         console.print(f"Most similar to {name}:", markup=False)

@@ -23,11 +23,12 @@ from locb.logs.groups.assignment import (
     refine,
 )
 from locb.logs.groups.gamma_choice import (
-    GAMMAS,
+    DEFAULT_RELATIVE_GAMMA,
     MAX_COMPARED,
     MIN_USERS,
     GammaScore,
     choose_gamma,
+    scale_gamma,
     score_gammas,
 )
 from locb.logs.groups.mixture import (
@@ -48,7 +49,6 @@ from locb.parallel.task_graphs import open_tasks
 
 METHODS = ("eloc", "locb", "off-club")
 MAX_TRAINING = 20_000  # maximum number of users to whom groups are fitted
-DEFAULT_GAMMA = 0.4  # gamma if there are too few users to choose one
 Progress = Callable[[str, float], None]
 
 
@@ -237,7 +237,7 @@ class _Search:
         """Return the groups."""
         settings, sums = self.settings, self.sums
         is_fixed = settings.method == "off-club"  # off-club has no gamma; only the fit for the norm bound needs one
-        gamma = settings.gamma or (DEFAULT_GAMMA if is_fixed else self._choose_gamma())
+        gamma = settings.gamma or (self._default_gamma() if is_fixed else self._choose_gamma())
         mixture = None
         norm_bound = settings.norm_bound
         if settings.method == "eloc" or norm_bound is None:
@@ -261,6 +261,11 @@ class _Search:
         else:
             found = self._assign(estimates, gamma)
         found = _order_by_size(found)
+        if not len(found.centres) and settings.method == "eloc":
+            self.notes.append(
+                "no groups were found: no user is in a group with a probability of at least "
+                f"{settings.min_probability:g}. More rows per user may show groups"
+            )
         stability = self._stability(found, estimates, gamma)
         record = {name: value for name, value in vars(settings).items() if value is not None}
         record |= {} if is_fixed else {"gamma": gamma}
@@ -275,18 +280,21 @@ class _Search:
         rng = random_stream(self.settings.seed, "groups")
         return fit_mixture(evidence, self.population, gamma, self.settings.max_groups, rng)
 
+    def _default_gamma(self) -> float:
+        return scale_gamma(DEFAULT_RELATIVE_GAMMA, self.population)
+
     def _choose_gamma(self) -> float:
         self.report("gamma", 0.0)
         if len(self.compared) < MIN_USERS:
             few = f"{len(self.compared)} users are too few to choose gamma, and at least {MIN_USERS} are required"
-            self.notes.append(f"{few}: gamma is {DEFAULT_GAMMA}")
-            return DEFAULT_GAMMA
+            gamma = self._default_gamma()
+            self.notes.append(f"{few}: gamma is {gamma:g}")
+            return gamma
         settings = self.settings
         self.scores = score_gammas(
             self.sums.block(self.compared),
             self.population,
             self.sums.dim,
-            gammas=GAMMAS,
             max_groups=settings.max_groups,
             min_probability=settings.min_probability,
             seed=settings.seed,

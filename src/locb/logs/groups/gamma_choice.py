@@ -19,7 +19,10 @@ from locb.logs.groups.mixture import (
     within_variance,
 )
 
-GAMMAS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.2)
+# Values of gamma relative to the spread of the users: those that are compared, and the one for too few users. The
+# spread is small compared with the range of the rewards if a few rewards are large, as with revenue.
+RELATIVE_GAMMAS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.2)
+DEFAULT_RELATIVE_GAMMA = 0.4
 MAX_COMPARED = 4000  # maximum number of users with which values of gamma are compared, and stability is measured
 MIN_USERS = 20  # minimum number of users to choose gamma
 
@@ -38,12 +41,16 @@ class GammaScore(NamedTuple):
     error: float
 
 
+def scale_gamma(relative: float, population: Population) -> float:
+    """Return gamma, with two significant digits, from its value relative to the spread of the users."""
+    return float(f"{relative * population.spread:.1e}")
+
+
 def score_gammas(
     rows: Floats,
     population: Population,
     dim: int,
     *,
-    gammas: Sequence[float],
     max_groups: int,
     min_probability: float,
     seed: int,
@@ -51,7 +58,7 @@ def score_gammas(
     """Fit the groups of each gamma to one half of the users ``rows``, and score them with the other half."""
     half = len(rows) // 2
     found, totals = [], []
-    for gamma in gammas:
+    for gamma in [scale_gamma(relative, population) for relative in RELATIVE_GAMMAS]:
         evidence = compute_evidence(rows, population, within_variance(gamma, dim), dim)
         train, test = evidence.select(slice(0, half)), evidence.select(slice(half, None))
         mixture = fit_mixture(train, population, gamma, max_groups, random_stream(seed, "gamma"))

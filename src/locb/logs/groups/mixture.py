@@ -20,7 +20,7 @@ from locb.logs.groups.user_sums import UserSums
 
 POPULATION_FLOOR = 0.005  # smallest mixing weight of the population
 POPULATION_ROUNDS, ROUNDS, MERGE_ROUNDS = 15, 12, 3  # iterations: of the population, of a fit, between merges
-MIN_NOISE = 1e-6
+MIN_NOISE = 1e-6  # smallest variance of the noise, relative to the mean squared reward
 
 
 class Population(NamedTuple):
@@ -29,6 +29,7 @@ class Population(NamedTuple):
     prior: Floats  # (2, D + p): rows (Σ_0⁻¹ μ_0, Σ_0⁻¹ packed) and (μ_0, unused)
     log_det: float  # log det Σ_0⁻¹
     noise: float
+    spread: float  # root mean square distance between the parameter vectors of two users, √(2 tr Σ_0)
 
 
 class Evidence(NamedTuple):
@@ -69,7 +70,8 @@ def estimate_noise(sums: UserSums) -> float:
         gram = unpack_symmetric(pooled[sums.dim :], sums.dim) + 1e-9 * np.eye(sums.dim)
         explained = pooled[: sums.dim] @ np.linalg.solve(gram, pooled[: sums.dim])
         total, freedom = sums.squares.sum() - explained, max(sums.counts.sum() - sums.dim, 1.0)
-    return max(total / freedom, MIN_NOISE)
+    squares = sums.squares.sum() / max(sums.counts.sum(), 1.0)
+    return max(total / freedom, MIN_NOISE * float(squares), 1e-300)
 
 
 def fit_population(rows: Floats, noise: float, dim: int) -> Population:
@@ -86,7 +88,7 @@ def fit_population(rows: Floats, noise: float, dim: int) -> Population:
         shift = means.mean(axis=0) - mean
         mean = mean + shift
         covariance = covariance - np.outer(shift, shift)
-        covariance += (1e-4 * np.trace(covariance) / dim + 1e-9) * np.eye(dim)
+        covariance += (1e-4 * np.trace(covariance) / dim + 1e-15) * np.eye(dim)
         population = _population(mean, covariance, noise)
     return population
 
@@ -97,7 +99,7 @@ def _population(mean: Floats, covariance: Floats, noise: float) -> Population:
     precision = 0.5 * (precision + precision.T)
     prior = np.zeros((2, dim + dim * (dim + 1) // 2))
     prior[0, :dim], prior[0, dim:], prior[1, :dim] = precision @ mean, precision[np.triu_indices(dim)], mean
-    return Population(prior, float(np.linalg.slogdet(precision)[1]), noise)
+    return Population(prior, float(np.linalg.slogdet(precision)[1]), noise, math.sqrt(2.0 * np.trace(covariance)))
 
 
 def compute_evidence(rows: Floats, population: Population, variance: float, dim: int) -> Evidence:
