@@ -13,12 +13,13 @@ bounds of all groups hold simultaneously. ``delta`` is a parameter of the policy
 #
 # A certificate assumes that the preferences of a user are a vector of norm 1 or less, so that no two users are farther apart than 2. A certificate of
 # 2 or more is therefore not informative. A certificate decreases as the number of rounds per user grows. This environment has ten users in two
-# clusters and little noise, so its certificates become informative after a few thousand rounds.
+# clusters and little noise, so its certificates become informative after a few thousand rounds in total.
 #
 # LOCB builds a group around each of its *seed users*. A group is *final* when its members no longer change. Two parameters are needed here:
 #
 # - ``radius="ellipsoid"`` selects the confidence radius on which certificates are based;
-# - ``stop="certificate"`` makes a group final when its certificate is below ``gamma``, the maximum distance between two users of a group.
+# - ``stop="certificate"`` makes a group final when its certificate is below ``gamma``, the maximum distance between the preferences of two users of a
+#   group.
 
 import locb
 

@@ -2,7 +2,8 @@
 Use coba and locb side by side
 ==============================
 
-Run policies of ``locb`` in an experiment of coba, and run an environment of coba in ``locb``. Both directions give the same results.
+Run policies of ``locb`` in an experiment of coba, and an environment of coba in ``locb``. On the same rounds, a policy gets the same rewards in coba
+as in ``locb``.
 
 """
 
@@ -39,7 +40,7 @@ for name, earned in zip(["locb", "linucb-ind", "LinUCB of coba (one model)", "ra
 # The same rewards
 # ----------------
 #
-# ``locb.simulate`` plays the same rounds, and gives the same rewards.
+# ``locb.simulate`` plays the same rounds with LOCB, and gives the same rewards.
 
 run = locb.simulate(locb.LOCB(n_users=40, dim=env.dim), env, rounds=ROUNDS, seed=1)
 print("identical:", run.rewards.tolist() == rewards[0])

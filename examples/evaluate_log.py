@@ -48,8 +48,10 @@ print(evaluation)
 chart = evaluation.plot()
 
 # %%
-# The chart shows the difference of each policy from the current policy. The first estimator of a policy decides its verdict. Each verdict compares a policy with the current policy, ``logged``, and states the estimated difference per decision with its 95% interval. The
-# diagnostics show whether the estimate is reliable: the mean weight must be near 1, and the number of effective decisions must be at least 30.
+# The chart shows the estimates of each estimator: the mean reward of the policy minus that of the current policy, ``logged``. Each verdict comes from
+# the first estimate of the policy, and states the estimated difference per decision with its 95% interval. The *weight* of a decision is the
+# probability with which the policy chooses the logged arm, divided by the propensity. Weights show whether an estimate is reliable: the mean weight
+# must be near 1, and the number of effective decisions (decisions of equal weight that would give the same precision) must be at least 30.
 
 for name in ("popular", "random", "linucb-one"):
     weights = evaluation[name].weights
@@ -59,8 +61,8 @@ for name in ("popular", "random", "linucb-one"):
 # The truth
 # ---------
 #
-# The true value of a fixed policy is the mean of the expected rewards of its choices. The output has the value and the 95% interval of each
-# estimator. The interval of the doubly robust estimator, ``dr``, contains the true value.
+# The true value of a fixed policy is the mean of the expected rewards of its choices. For the policy ``popular``, the output has the value and the 95%
+# interval of each estimator. The interval of the doubly robust estimator, ``dr``, contains the true value.
 
 choices = np.argmax(rounds.contexts @ average, axis=1)
 truth = rounds.means[np.arange(len(rounds)), choices].mean()

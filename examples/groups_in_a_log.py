@@ -36,8 +36,9 @@ print(locb.match_clusters(members, env.true_clusters()))
 # Choose gamma
 # ------------
 #
-# Gamma is the intended largest distance between two users of a group. Here, ``find_groups`` has chosen gamma with held-out users: the largest gamma
-# whose evidence is within one standard error of the highest evidence (dashed line).
+# Gamma is the intended largest distance between two users of a group. Here, ``find_groups`` has chosen gamma with held-out users. The *evidence* of a
+# gamma states how well the groups that were found with this gamma predict the rewards of these users. The dashed line marks the chosen gamma: the
+# largest one whose evidence is within one standard error of the highest evidence.
 
 best = found.gammas["evidence"].max()
 points = [
@@ -51,7 +52,7 @@ chart = gamma_chart(found.settings["gamma"]).properties(datasets={"rows": points
 # Users with few rows
 # -------------------
 #
-# With 2,000 rows, about five per user, the five groups cannot be separated, and a third of the users have too few rows for an assignment to a group.
+# With 2,000 rows, about five per user, the five groups cannot be separated. A third of the users have too few rows for an assignment to a group.
 
 few = {name: values[:2000] for name, values in rows.items()}
 print(locb.find_groups(few, features=names, gamma=0.2, replicates=0))

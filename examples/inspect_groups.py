@@ -24,7 +24,8 @@ policy  # a notebook shows the parameters, the users and the groups as tables
 # Tables
 # ------
 #
-# ``groups_frame`` has one row per group and member, ``users_frame`` one row per user, and ``similar_users_frame`` the users who are similar to a user.
+# ``groups_frame`` has one row per group and member, and ``users_frame`` one row per user. ``similar_users_frame`` has one row per user who is similar
+# to a given user.
 
 print(policy.groups_frame(names).head(3))
 print(policy.similar_users_frame(7, limit=3, ids=names))
@@ -43,7 +44,8 @@ print(explained.sources_frame(names).head(3))
 # Charts
 # ------
 #
-# Each point is a user. The position is computed from the estimated preferences. Groups may overlap; the colour is that of one group of the user.
+# Each point is a user. The position is a projection of the estimated preferences to two dimensions. Groups may overlap; the colour is that of one
+# group of the user.
 
 chart = policy.plot_users(names)
 

@@ -62,7 +62,7 @@ class ThompsonSampling(locb.Policy):
 # Compare the policy
 # ------------------
 #
-# To use the class by a name, assign it to ``locb.POLICIES``. On the command line, give the file and the class instead:
+# To use the class by name, assign it to ``locb.POLICIES``. On the command line, give the file and the class instead:
 # ``locb compare --policies locb,linucb-ind,own_policy.py:ThompsonSampling``.
 #
 # *Regret* is the expected reward lost compared with always choosing the best arm.

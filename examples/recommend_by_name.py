@@ -31,8 +31,8 @@ print(recommender)
 # Decisions and rewards
 # ---------------------
 #
-# ``recommend`` creates unknown users. ``reward`` accepts the id of the decision, when you know the reward. If you repeat a reward, it counts once; a
-# different reward of the same decision is an error.
+# ``recommend`` creates unknown users. When you know the reward, pass it to ``reward`` with the id of the decision. If you repeat a reward, it counts
+# once; a different reward of the same decision is an error.
 
 decision = recommender.recommend("ann", decision_id="first visit")  # without decision_id, an id is generated
 recommender.reward("first visit", 1.0)
@@ -62,8 +62,8 @@ print(f"liked: {sum(hits[:300]) / 300:.0%} of the first 300 films, {sum(hits[-30
 # The whole ranking, or other arms
 # --------------------------------
 #
-# ``count`` is the maximum length of the ranking. ``exclude`` has arms that must not be recommended. ``arms`` has the ids of some arms of the
-# catalogue, or arms that are not in the catalogue with their features.
+# ``count`` is the maximum length of the ranking; None means all arms. ``exclude`` has the ids of arms that must not be recommended. ``arms`` has the
+# ids of some arms of the catalogue, or new arms with their features.
 
 print(recommender.recommend("user 3", exclude=["Night Train"], count=None).to_frame())
 print(recommender.recommend("user 30", {"Cold Case": {"genre": "crime", "new": True}, "Waltz": {"genre": "drama"}}))
@@ -118,5 +118,5 @@ print(recommender)
 # From here to a service
 # ----------------------
 #
-# :class:`locb.client.Client` also has the methods ``recommend`` and ``reward``, for a service, which stores every decision and reward on disk before it
-# responds. The same requests and rewards give the same recommendations: the service and the recommender run the same code.
+# :class:`locb.client.Client` also has the methods ``recommend`` and ``reward``. It calls a service, which stores every decision and reward on disk
+# before it responds. The same requests and rewards give the same recommendations: the service and the recommender run the same code.
