@@ -31,7 +31,7 @@ RANK = {
 MANY_NAMES = {  # just below the limits of names per arm and per request
     "user": "bob",
     "arms": [
-        {"id": str(arm), "features": {f"name {arm}.{number}": 1.0 for number in range(4_900)}} for arm in range(10)
+        {"id": str(arm), "features": {f"name {arm}.{number}": 1.0 for number in range(1_900)}} for arm in range(10)
     ],
 }
 
@@ -112,8 +112,8 @@ def hostile_clients(
             "responses that are not read": lambda: _unread(server, connections),
             "8,000 requests sent at once": lambda: _pipelined(server),
             "ranks of 1,000 actions": lambda: _Attacker(lambda: _send(server, "/personalizer/v1.0/rank", RANK)),
-            "49,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/recommend", MANY_NAMES)),
-            "a user, after 49,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/users/bob", None)),
+            "19,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/recommend", MANY_NAMES)),
+            "a user, after 19,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/users/bob", None)),
             "forged requests": lambda: _forged(server),
         }
         for title, attack in attacks.items():

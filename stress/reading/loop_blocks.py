@@ -37,12 +37,12 @@ VARIANTS = {
 # Large POST requests: path, description, and body of each.
 _ACTIONS = [{"id": f"action-{a}", "features": [{f"f{f}": f"v{a * f % 97}" for f in range(10)}]} for a in range(1000)]
 _CONTEXT = [{"user": {"id": "user-1"}}, {f"c{c}": c for c in range(10)}]
-_MANY_NAMES = [{"id": f"arm-{a}", "features": {f"{a}-{f}": 1.0 for f in range(4900)}} for a in range(10)]
+_MANY_NAMES = [{"id": f"arm-{a}", "features": {f"{a}-{f}": 1.0 for f in range(1900)}} for a in range(10)]
 _MANY_ARMS = [{"id": f"arm-{a}", "features": [1.0] + [0.01 * a] * (DIM - 1)} for a in range(1000)]
 _FEW_ARMS = _MANY_ARMS[:5]
 LARGE_REQUESTS: tuple[tuple[str, str, Any], ...] = (
     ("/personalizer/v1.0/rank", "1,000 actions", {"actions": _ACTIONS, "contextFeatures": _CONTEXT}),
-    ("/v1/recommend", "49,000 names", {"user": "user-1", "arms": _MANY_NAMES}),
+    ("/v1/recommend", "19,000 names", {"user": "user-1", "arms": _MANY_NAMES}),
     ("/v1/recommend", "1,000 arms", {"user": "user-1", "arms": _MANY_ARMS}),
     ("/v1/preview", "1,000 arms", {"user": "user-0", "arms": _MANY_ARMS}),
     ("/v1/recommend:batch", "1,000 requests", {"requests": [{"user": "user-1", "arms": _FEW_ARMS}] * 1000}),

@@ -180,9 +180,9 @@ class ServiceConfig:
         minimum=1024,
     )
     max_feature_names: int = _key(
-        50_000,
+        20_000,
         "Maximum number of names of features and other fields in a request. A request with more names gets status 422. "
-        "Decoding a request blocks all other requests, for about 10 ms with 50,000 names.",
+        "Decoding a request blocks all other requests, for about 2 ms with 20,000 names.",
         NETWORK,
         minimum=1000,
     )

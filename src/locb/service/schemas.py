@@ -10,7 +10,7 @@ from locb.recommender.events import MAX_ID_LENGTH, MAX_REWARD
 
 MAX_ARMS = 1000  # arms in one request
 MAX_BATCH = 1000  # requests or rewards in one batch
-MAX_ARM_NAMES = 5000  # named features of one arm
+MAX_ARM_NAMES = 2000  # named features of one arm
 FINAL = (
     "Whether the cluster is final: it loses no members, and accepts only users who arrive later. Of the built-in "
     "policies, only LOCB has final clusters."

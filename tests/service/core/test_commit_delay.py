@@ -5,11 +5,14 @@ No test measures time. The delay is an hour, so that a test does not end if a re
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from locb.recommender.commands import RecommendCommand, RewardCommand
+from locb.recommender.commands import Batch, RecommendCommand, RewardCommand
+from locb.recommender.events import Records
 from locb.service.config import ServiceConfig
+from locb.service.core import group_commit
 from locb.service.core.background import queues
 from locb.service.core.background.queues import CommandQueue
 from locb.service.core.service import Service
@@ -209,5 +212,36 @@ def test_concurrent_clients_share_commits(service: Service) -> None:
         await asyncio.gather(*(client(number) for number in range(4)))
         await service.stop()
         assert sizes == [4] * 50
+
+    asyncio.run(main())
+
+
+def test_other_requests_are_served_between_a_slow_preparation_and_the_write(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    command = RecommendCommand(parse_request(RecommendRequest("ann", [Arm("a", [1.0] * 3)]), 3), 0.0)
+
+    async def main() -> None:
+        await service.start()
+        prepare, stage = service.engine.prepare, service.log.stage
+
+        def observed_prepare(*arguments: Any) -> Batch:
+            order.append("prepare")
+            asyncio.get_running_loop().call_soon(order.append, "other request")
+            return prepare(*arguments)
+
+        def observed_stage(records: Records) -> None:
+            order.append("write")
+            stage(records)
+
+        monkeypatch.setattr(service.engine, "prepare", observed_prepare)
+        monkeypatch.setattr(service.log, "stage", observed_stage)
+        for limit, expected in ((0.0, ["prepare", "other request", "write"]), (HOUR, ["prepare", "write"])):
+            order.clear()
+            monkeypatch.setattr(group_commit, "MAX_UNINTERRUPTED", limit)
+            await service.committer.execute(command)
+            assert order[: len(expected)] == expected
+        await service.stop()
 
     asyncio.run(main())

@@ -17,7 +17,7 @@ from locb.service import errors
 from locb.service.errors import ProblemError
 
 MAX_DELAY = 0.002  # seconds for which a batch waits for further requests
-MAX_BATCH_WEIGHT = 6_000  # sum of ``ParsedRequest.weight``, for which preparing a batch takes about 10 ms
+MAX_BATCH_WEIGHT = 5_000  # sum of ``ParsedRequest.weight``, for which preparing a batch takes up to 4 ms
 UNDELAYED_COMMANDS = 32  # a batch of at least this many commands is not delayed: fixed costs per command are small
 _SMOOTHING = 0.125  # weight of the newest batch in the smoothed concurrency
 _MIN_CONCURRENCY = 0.1  # mean number of further requests at the same time, above which batches are delayed
