@@ -11,6 +11,7 @@ import pytest
 import locb
 from locb.policies.base import file_format
 from locb.service.core.startup.snapshots import KEPT_SNAPSHOTS, Snapshots
+from serving import serving
 
 STORE = "0123abcd"
 INTERVAL = 100_000  # events between snapshots
@@ -187,3 +188,28 @@ def test_full_disk_is_a_warning(
     assert (snapshots.newest_seq, list_names(tmp_path)) == (3, file_names(3))
     write(snapshots, 8)
     assert (snapshots.newest_seq, list_names(tmp_path)) == (8, file_names(3, 8))
+
+
+def test_service_copies_the_policy_in_the_writer_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop serves requests while the policy is copied, and the copy contains exactly the events up to seq."""
+    write_snapshot, may, copies = Snapshots.write_if_supported, threading.Event(), []
+
+    def write_when_allowed(self: Snapshots, policy: locb.Policy, seq: int) -> None:
+        if threading.current_thread().name == "locb-writer":
+            assert may.wait(60)
+            copies.append((seq, int(policy.served.sum())))
+        write_snapshot(self, policy, seq)
+
+    monkeypatch.setattr(Snapshots, "write_if_supported", write_when_allowed)
+    with serving(tmp_path, dim=2, snapshot_every=3) as (client, service):
+        for number in range(2):
+            arms = [{"id": "a", "features": [0.6, 0.8]}]
+            request = {"user": "ann", "arms": arms, "decision_id": str(number)}
+            assert client.post("/v1/recommend", json=request).is_success
+        assert client.get("/v1/users/ann").status_code == 200  # the snapshot of event 3 waits in the writer thread
+        assert copies == []
+        assert service.snapshots.newest_seq is None
+        may.set()
+        assert client.post("/v1/reward", json={"decision_id": "0", "reward": 1.0}).is_success
+        assert copies == [(3, 0)]
+    assert service.snapshots.newest_seq == 4

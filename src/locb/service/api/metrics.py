@@ -91,7 +91,7 @@ class Metrics:
             ),
             (
                 "locb_snapshot_blocked_seconds",
-                "Time for which the newest snapshot blocked requests, in seconds.",
+                "Time for which decisions and rewards waited for the newest snapshot, in seconds.",
                 snapshots.blocked_seconds,
             ),
             ("locb_retention_position", "Sequence number of the last event dropped by --retain, or 0.", dropped_until),

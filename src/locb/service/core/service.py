@@ -102,6 +102,7 @@ class Service:
         self.fatal_error: str | None = None  # why the service cannot continue
         self._stopping = False
         self.background = BackgroundTasks(self.log.failures)
+        self._snapshot: asyncio.Task[None] | None = None  # writes the last snapshot
         self._counted_seq = self.engine.seq  # last event that was added to the statistics
         self._backfill = HistoryBackfill(
             self.log, self.background.start, lambda: self._counted_seq, lambda: self._stopping
@@ -225,12 +226,17 @@ class Service:
         else:
             grouped = [uses_group(evidence) for evidence in batch.evidence]
             self.event_stats.add(batch.records, grouped, batch.first_reward_times)
-        if self.rebuilding:
-            return  # a snapshot would contain the erased users
-        if batch.rebuilt is not None:
-            self.snapshots.write_if_supported(self.policy, self.engine.seq)
-        else:
-            self.snapshots.write_if_due(self.policy, self.engine.seq)
+        if self._snapshot is not None and not self._snapshot.done():
+            return
+        if not self._stopping and (batch.rebuilt is not None or self.snapshots.is_due(self.engine.seq)):
+            self._snapshot = self.background.start("snapshot", self._write_snapshot)
+
+    async def _write_snapshot(self) -> None:
+        """Write a snapshot. The writer thread copies the policy, which cannot change because the commit lock is held."""
+        async with self.committer.commit_lock:
+            # A snapshot must not contain erased users, nor user indices that are not in the log.
+            if not self.rebuilding and self.engine.is_logged:
+                await self.committer.write_slow(self.snapshots.write_if_supported, self.policy, self.engine.seq)
 
     def _on_fenced(self, reason: str) -> None:
         """Stop handling commands; called in another thread."""

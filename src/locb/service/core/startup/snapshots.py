@@ -49,7 +49,7 @@ class Snapshots:
         self.newest_seq: int | None = max(self._paths(), default=None)
         self.newest_time: float | None = None  # Unix time at which the newest snapshot was written
         self.write_seconds = 0.0  # time to write the last snapshot
-        self.blocked_seconds = 0.0  # time for which the last snapshot blocked requests
+        self.blocked_seconds = 0.0  # time for which decisions and rewards waited for the last snapshot
 
     def _paths(self) -> dict[int, Path]:
         """Return the path of each snapshot of this store by its seq."""
@@ -93,10 +93,9 @@ class Snapshots:
         """Count the interval until the next snapshot from the event ``seq``."""
         self._last_attempt = seq
 
-    def write_if_due(self, policy: Policy, seq: int) -> None:
-        """Write a snapshot if the interval has passed and no snapshot is being written."""
-        if seq - self._last_attempt >= self._interval and not self.writing:
-            self.write_if_supported(policy, seq)
+    def is_due(self, seq: int) -> bool:
+        """Return whether the interval has passed at the event ``seq``, and no snapshot is being written."""
+        return seq - self._last_attempt >= self._interval and not self.writing
 
     def write_final(self, policy: Policy, seq: int) -> None:
         """Write a snapshot at shutdown if there are events after the newest snapshot."""
