@@ -591,6 +591,15 @@ class ELOC(Policy):
     def b(self):
         return self.all_b[:, self.in_use]
 
+    @property
+    def used(self):
+        """Whether each feature was not 0 in all contexts so far; all features before the first of them."""
+        is_used = np.diag(self.G.sum(axis=0)) > 0
+        return is_used if is_used.any() else ~is_used
+
+    def mean_diagonal(self, matrices):
+        return np.diagonal(matrices, axis1=-2, axis2=-1)[..., self.used].mean(axis=-1)
+
     def set_scale(self):
         """Estimate the variance of rewards, and set the noise and the population to their initial values."""
         r = np.array(self.rewards)
@@ -600,19 +609,20 @@ class ELOC(Policy):
             self.scale = (1.25 * deviation) ** 2
         if self.scale == 0.0:
             self.scale = 0.25
-        self.noise, self.Sigma0 = self.scale, 16 * self.scale * np.eye(self.d) / self.d
+        self.noise, self.Sigma0 = self.scale, 16 * self.scale * np.eye(self.d) / self.used.sum()
         self.solve_population(int((self.m > 0).sum()))
 
     def solve_population(self, n_served):
         """Solve for μ_0 and its covariance, and shrink Σ_0."""
         self.C0 = np.linalg.inv(self.W.sum(axis=0) + np.eye(self.d) / (4 * self.scale))
         self.mu0 = self.C0 @ self.h.sum(axis=0)
-        weight = self.d**2 / 45 / (self.d**2 / 45 + n_served)
-        self.Sigma = (1 - weight) * self.Sigma0 + weight * np.trace(self.Sigma0) / self.d * np.eye(self.d)
+        users = self.used.sum() ** 2 / 45
+        weight = users / (users + n_served)
+        self.Sigma = (1 - weight) * self.Sigma0 + weight * self.mean_diagonal(self.Sigma0) * np.eye(self.d)
 
     def within(self):
         """Return the variance of users around the centres."""
-        return 0.02 * np.trace(self.Sigma0) / self.d * np.array([1.0] * self.K + [0.01])
+        return 0.02 * self.mean_diagonal(self.Sigma0) * np.array([1.0] * self.K + [0.01])
 
     def solve_centres(self, without=None):
         """Return centres, their covariances and the rounded prior variances, without one user or with all."""
@@ -623,7 +633,7 @@ class ELOC(Policy):
         prior = self.noise * np.linalg.inv(self.Sigma)
         inverse = np.linalg.inv(A + prior)
         C = self.noise * inverse
-        v = self.within() + 0.5 * np.trace(C, axis1=1, axis2=2) / self.d
+        v = self.within() + 0.5 * self.mean_diagonal(C)
         return np.einsum("sab,sb->sa", inverse, c + prior @ self.mu0), C, 2.0 ** np.floor(np.log2(v) + 0.5)
 
     def component_posteriors(self, i, mu, C, v):
@@ -774,7 +784,7 @@ class ELOC(Policy):
             centre = np.linalg.solve(
                 A, np.einsum("s,is,ia->a", pool_weights, self.q, b) + self.noise * prior @ self.mu0
             )
-            v = self.within()[0] + 0.5 * self.noise * self.d / np.trace(A)
+            v = self.within()[0] + 0.5 * self.noise / self.mean_diagonal(A)
             pooled = np.linalg.solve(G[i] / self.noise + np.eye(self.d) / v, b[i] / self.noise + centre / v)
             error = r - (share * alone + (1 - share) * pooled) @ x
             retention = 1 - 1 / min(120 * n_served, 2 + 0.4 * self.t)
@@ -827,7 +837,7 @@ class ELOC(Policy):
         for r in np.flatnonzero(evidence[: self.K] > evidence[-1] + 2):
             difference = self.mu[s] - self.mu[r]
             covariance = self.C[s] + self.C[r] + self.within()[0] * np.eye(self.d)
-            if r != s and difference @ np.linalg.solve(covariance, difference) < 1.5 * self.d:
+            if r != s and difference @ np.linalg.solve(covariance, difference) < 1.5 * self.used.sum():
                 self.q[:, r] = np.minimum(self.q[:, r] + self.q[:, s], 1.0)
                 self.pi[r] += self.pi[s]
                 self.q[:, s], self.pi[s], self.seeds[s] = 0.0, 0.0, -1
@@ -840,7 +850,7 @@ class ELOC(Policy):
         A seed that has rested starts with its initial prior weight.
         """
         gap = np.linalg.norm(self.mu[:-1, None] - self.mu[None, :-1], axis=2) + np.diag([math.inf] * self.K)
-        redundant = np.flatnonzero(gap.min(axis=1) ** 2 < self.d * self.within()[0])
+        redundant = np.flatnonzero(gap.min(axis=1) ** 2 < self.used.sum() * self.within()[0])
         if -1 in self.seeds:
             s = self.seeds.index(-1)
             self.pi[s] = 0.6 / self.K
@@ -881,7 +891,7 @@ class ELOC(Policy):
         self.W[i], self.h[i] = prior - prior @ after @ prior, prior @ after @ self.b[i] / self.noise
         target = V + np.outer(mean - self.mu0, mean - self.mu0)
         share = 2 / (n_served + 2)
-        target = (1 - share) * target + (1e-6 + 4 * share / self.d) * self.scale * np.eye(self.d)
+        target = (1 - share) * target + (1e-6 + 4 * share / self.used.sum()) * self.scale * np.eye(self.d)
         self.Sigma0 = self.Sigma0 + (target - self.Sigma0) / (n_served + 5)
         self.solve_population(n_served)
 

@@ -288,6 +288,9 @@ def test_eloc(seed: int) -> None:
     if seed % 8 == 6:  # rewards far from 0
         rounds.contexts[:, :, 0] = 0.5
         rounds.rewards[:] = 0.1 * rounds.rewards - 7.0
+    if seed % 8 == 7:  # features without values: one in all rounds, one in the first half
+        rounds.contexts[:, :, -1] = 0.0
+        rounds.contexts[: len(rounds) // 2, :, -2] = 0.0
     screen = {1: "theory", 4: "off"}.get(seed % 6, "noise")
     parameters = {
         "seeds": rng.permutation(n)[: int(rng.integers(1, min(n, 24) + 1))].tolist(),

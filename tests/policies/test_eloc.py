@@ -315,6 +315,20 @@ def test_categories(constant: bool) -> None:
         assert np.exp(np.mean(np.log(ratios))) < limit, (n_clusters, ratios)
 
 
+def test_features_that_are_always_0_do_not_increase_regret() -> None:
+    """Hashed names leave entries of the vectors empty, which must not widen the neighbourhoods."""
+
+    def regret(seed: int, unused: int) -> float:
+        env = locb.Synthetic(n_users=60, n_clusters=4, seed=seed)
+        rounds = env.rounds(5000, seed=seed)
+        contexts = np.pad(rounds.contexts, [(0, 0), (0, 0), (0, unused)])
+        policy = locb.ELOC(n_users=60, dim=env.dim + unused, n_seeds=15, seed=seed)
+        chosen = policy.play(locb.Rounds(rounds.users, contexts, rounds.rewards, rounds.means))
+        return float((rounds.means.max(axis=1) - rounds.means[np.arange(5000), chosen]).sum())
+
+    assert sum(regret(seed, 10) for seed in range(4)) < 1.15 * sum(regret(seed, 0) for seed in range(4))
+
+
 def test_outliers_do_not_spoil_the_estimates() -> None:
     env = locb.Synthetic(n_users=40, n_clusters=3, noise=0.1, seed=4)
     rounds = env.rounds(8_000, seed=1)

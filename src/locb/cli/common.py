@@ -33,7 +33,8 @@ console = Console(highlight=False)
 Backend = Annotated[
     str,
     typer.Option(
-        help="Where to run: **loky** (processes on this machine), **dask** or **ray** (the cluster at --address).",
+        help="Where to run: **loky** (processes on this machine), **dask** or **ray** (the cluster at --address, or "
+        "workers on this machine without --address).",
         rich_help_panel="Execution",
     ),
 ]

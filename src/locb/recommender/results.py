@@ -15,7 +15,7 @@ from locb.recommender.user_index import UserIndex
 
 
 class RankedArm(NamedTuple):
-    """Arm with its score, in units of rewards. The three numbers are None if the policy does not report scores."""
+    """Arm with its score. The numbers are in units of rewards, and None if the policy does not report scores."""
 
     arm: str
     score: float | None  # estimate + bonus

@@ -1,4 +1,4 @@
-"""Charts and HTML of runs, comparisons, policies and evaluations in notebooks. The methods of these objects call it."""
+"""Charts and HTML of runs, comparisons, policies and evaluations in notebooks, for the methods of these objects."""
 
 from __future__ import annotations
 

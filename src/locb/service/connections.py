@@ -24,7 +24,8 @@ class Connection(Protocol):
     """Connection of a client."""
 
     client_network: str  # address of the client, see ``client_network``
-    reading_since: float  # event loop time at which the request began to arrive; infinite if no request is arriving
+    # Event loop time at which the request began to arrive, or the connection was opened; infinite if none is arriving.
+    reading_since: float
     sending_since: float  # event loop time since which the client reads too slowly; infinite if it does not
 
     def waiting_since(self) -> float:
@@ -34,7 +35,11 @@ class Connection(Protocol):
         """
 
     def refuse(self, problem: ProblemError) -> None:
-        """Close the connection, which waits for its client, with a problem if a part of a request has arrived."""
+        """Close a connection that waits for its client.
+
+        ``problem`` is sent first if the service waits for a request that has begun to arrive, or for the first request
+        of the connection. It is not sent if a response has started.
+        """
 
 
 @lru_cache(maxsize=4096)

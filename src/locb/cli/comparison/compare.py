@@ -238,8 +238,8 @@ def compare(
     All policies get the same rounds, so the differences between policies are paired. The command prints a table. Regret
     is the expected reward lost compared with always choosing the best arm. F1 measures how well the found clusters
     match the true clusters (1 is a perfect match). The command writes **report.html** (open it in a browser),
-    **regret.png**, **run.json** (settings, versions and all numbers) and, if a policy finds clusters, **users.png** to
-    the folder --output.
+    **regret.png** and **run.json** (settings, versions and all numbers) to the folder --output, and **users.png** if a
+    policy finds clusters and the environment has true clusters and an attribute theta.
 
     With --scenarios, every policy runs in several named environments, with several values of alpha and of its
     threshold, such as gamma of LOCB; its other parameters have their defaults. Development scenarios were used to set

@@ -15,6 +15,7 @@ from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
 from locb.kernels.common.linear_algebra import decompose, packed_trace, solve, substitute
+from locb.kernels.eloc.population import mean_diagonal
 from locb.kernels.eloc.state import (
     CENTRE,
     CENTRE_VARIANCE_SHARE,
@@ -77,7 +78,7 @@ def is_population_round(m: int) -> bool:
 
 @no_alloc
 def solve_centre(
-    system: Floats, noise: float, within: float, centres: Floats, posteriors: Floats, s: int, workspace: Floats
+    state: ELOCState, system: Floats, within: float, centres: Floats, posteriors: Floats, s: int, workspace: Floats
 ) -> int:
     """Compute a centre μ from the linear system in row SYSTEM, write it to two arrays, and return its variance level.
 
@@ -89,19 +90,17 @@ def solve_centre(
     d = workspace.shape[0]
     solve(system, SYSTEM, posteriors, s, workspace)
     for q in range(d, system.shape[1]):
-        posteriors[s, q] *= noise
-    trace = 0.0
+        posteriors[s, q] *= state.learned_scalars[NOISE]
     q = d
     for a in range(d):
         coordinate = posteriors[s, a]
-        trace += posteriors[s, q]
         centres[s, a] = coordinate
         centres[s, q] = coordinate * coordinate
         q += 1
         for b in range(a + 1, d):
             centres[s, q] = 2.0 * coordinate * posteriors[s, b]
             q += 1
-    variance = within + CENTRE_VARIANCE_SHARE * trace / d
+    variance = within + CENTRE_VARIANCE_SHARE * mean_diagonal(state, posteriors, s, d)
     return math.floor(math.log(max(variance, 1e-100)) / VARIANCE_STEP + 0.5)
 
 
@@ -114,8 +113,8 @@ def recompute_all_centres(state: ELOCState) -> None:
 
 @inline
 def within_variance(state: ELOCState, s: int, d: int) -> float:
-    """Return the variance per direction of users around the centre of component s, a fraction of tr Σ_0 / d."""
-    variance: float = WITHIN_VARIANCE * packed_trace(state.population, CENTRE, d) / d
+    """Return the variance per direction of users around the centre of component s, a fraction of that of Σ_0."""
+    variance: float = WITHIN_VARIANCE * mean_diagonal(state, state.population, CENTRE, d)
     return variance * EVERYONE_VARIANCE_RATIO if s == state.seeds.size else variance
 
 
@@ -247,8 +246,8 @@ def leave_user_out(state: ELOCState, i: int, count: int, scratch: ELOCScratch) -
         for q in range(rows.shape[1]):
             rows[SYSTEM, q] = pooled_sums[s, q] - share * sums[i, q] + noise * state.population[PRECISION, q]
         level = solve_centre(
+            state,
             rows,
-            noise,
             within_variance(state, s, d),
             scratch.left_out_centres,
             scratch.left_out_posteriors,

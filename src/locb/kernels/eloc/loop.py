@@ -34,7 +34,6 @@ from locb.kernels.eloc.state import (
     GAP,
     GATE_MEMORY_ROUNDS,
     GATE_MEMORY_SHARE,
-    LOG_DET,
     MIN_PRIOR_WEIGHT,
     N_SERVED_USERS,
     NOISE,
@@ -43,7 +42,6 @@ from locb.kernels.eloc.state import (
     PRIOR_USERS,
     R_DISTINCT,
     R_LOCATION,
-    R_SCALE,
     REFRESH_COUNTER,
     REFRESH_ROUNDS,
     RETENTION,
@@ -186,14 +184,7 @@ def learn_population(state: ELOCState, i: int, x: Floats, scratch: ELOCScratch) 
     else:
         update_covariance(rows, x, noise, scratch.square)
     update_centre_terms(state.sums, state.centre_terms, i, noise, population, rows, scratch.square)
-    state.learned_scalars[LOG_DET] = update_population(
-        population,
-        state.int_params[N_SERVED_USERS],
-        state.reward_stats[R_SCALE],
-        rows,
-        scratch.square,
-        scratch.workspace,
-    )
+    update_population(state, rows, scratch.square, scratch.workspace)
 
 
 @no_alloc

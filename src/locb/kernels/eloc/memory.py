@@ -9,8 +9,8 @@ Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels`
 
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
-from locb.kernels.common.linear_algebra import packed_trace
 from locb.kernels.eloc.evidence import recompute_all_centres, within_variance
+from locb.kernels.eloc.population import mean_diagonal
 from locb.kernels.eloc.posterior import component_weight
 from locb.kernels.eloc.state import (
     CENTRE_VARIANCE_SHARE,
@@ -80,7 +80,8 @@ def predict_from_pool(state: ELOCState, i: int, x: Floats, first: int, scratch: 
     """Return the prediction for user i under one neighbourhood, from the sums in columns ``first``, …
 
     The sums of this neighbourhood are the mean of the pooled sums of all neighbourhoods and of everyone, with the
-    weights of these components in the posterior of user i. Its covariance C is approximated by σ² d / tr(A + σ² Σ⁻¹).
+    weights of these components in the posterior of user i. Its covariance C is approximated by σ² I, divided by the
+    mean of the diagonal of A + σ² Σ⁻¹ over the used features.
     """
     rows, noise, d = scratch.rows, state.learned_scalars[NOISE], x.size
     total = 0.0
@@ -97,7 +98,7 @@ def predict_from_pool(state: ELOCState, i: int, x: Floats, first: int, scratch: 
     for q in range(rows.shape[1]):
         rows[SYSTEM, q] = rows[SYSTEM, q] * scale + noise * state.population[PRECISION, q]
     solve_row(rows, scratch.workspace)
-    v = within_variance(state, 0, d) + CENTRE_VARIANCE_SHARE * noise * d / packed_trace(rows, SYSTEM, d)
+    v = within_variance(state, 0, d) + CENTRE_VARIANCE_SHARE * noise / mean_diagonal(state, rows, SYSTEM, d)
     scale, precision = 1.0 / noise, 1.0 / v
     for q in range(rows.shape[1]):
         rows[SYSTEM, q] = state.sums[i, first + q] * scale

@@ -11,6 +11,7 @@ from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
 from locb.kernels.common.linear_algebra import packed_trace, solve, squared_distance
 from locb.kernels.eloc.evidence import neighbourhood_in_slot, solve_centre, within_variance
+from locb.kernels.eloc.population import count_used_features
 from locb.kernels.eloc.state import (
     EQUAL_WEIGHT_TOLERANCE,
     INITIAL_PRIOR_WEIGHTS,
@@ -188,7 +189,7 @@ def solve_neighbourhood(state: ELOCState, s: int, scratch: ELOCScratch) -> None:
         rows[SYSTEM, q] = state.pooled_sums[s, q] + noise * state.population[PRECISION, q]
     variance = within_variance(state, s, scratch.workspace.shape[0])
     state.variance_levels[s] = solve_centre(
-        rows, noise, variance, state.centres, state.centre_posteriors, s, scratch.workspace
+        state, rows, variance, state.centres, state.centre_posteriors, s, scratch.workspace
     )
 
 
@@ -231,7 +232,9 @@ def find_free_seed(state: ELOCState, d: int) -> int:
     for s in range(seeds.size):
         if seeds[s] < 0:
             return s
-    squared_limit = REDUNDANT_DISTANCE * REDUNDANT_DISTANCE * d * within_variance(state, 0, d)
+    squared_limit = (
+        REDUNDANT_DISTANCE * REDUNDANT_DISTANCE * count_used_features(state, d) * within_variance(state, 0, d)
+    )
     found = -1
     for s in range(seeds.size):
         if found < 0 or served[seeds[s]] < served[seeds[found]]:
@@ -270,12 +273,14 @@ def find_twin(state: ELOCState, i: int, scratch: ELOCScratch) -> int:
     """Return the first neighbourhood that is a twin of that of seed user i, or −1 if there is none.
 
     A twin explains user i better than the population does. The difference Δ of the two centres is not larger than their
-    covariances C and C' and the variance v of users around a centre explain: Δᵀ(C + C' + v I)⁻¹Δ < TWIN_DISTANCE · d.
+    covariances C and C' and the variance v of users around a centre explain: Δᵀ(C + C' + v I)⁻¹Δ < TWIN_DISTANCE · u,
+    where u is the number of used features.
     """
     rows, posteriors = scratch.rows, state.centre_posteriors
     d = scratch.workspace.shape[0]
     s = state.seed_of[i]
     variance = within_variance(state, s, d)
+    limit = TWIN_DISTANCE * count_used_features(state, d)
     least = scratch.log_evidence[state.seeds.size + 1] + TWIN_EVIDENCE_GAP
     for r in range(state.seeds.size):
         if r == s or scratch.log_evidence[r] <= least:
@@ -289,7 +294,7 @@ def find_twin(state: ELOCState, i: int, scratch: ELOCScratch) -> int:
             rows[SYSTEM, q] += variance
             q += d - a
         solve(rows, SYSTEM, rows, SOLUTION, scratch.workspace)
-        if dot(rows, SYSTEM, rows, SOLUTION, 0, d) < TWIN_DISTANCE * d:
+        if dot(rows, SYSTEM, rows, SOLUTION, 0, d) < limit:
             return r
     return -1
 

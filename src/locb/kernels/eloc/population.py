@@ -11,17 +11,50 @@ from locb.kernels.common.linear_algebra import packed_trace, solve
 from locb.kernels.eloc.state import (
     CENTRE,
     LEAST_SQUARES,
+    LOG_DET,
     MIN_VARIANCE,
+    N_SERVED_USERS,
     PRECISION,
     PRIOR_USERS,
     PRIOR_VARIANCE,
+    R_SCALE,
     SHRINKAGE_USERS,
     SOLUTION,
     SYSTEM,
     UNCERTAINTY,
     UNDER_POPULATION,
     WISHART_USERS,
+    ELOCState,
 )
+
+
+@no_alloc
+def count_used_features(state: ELOCState, d: int) -> int:
+    """Return the number of features that were not 0 in all contexts learned so far; d before the first of them."""
+    everyone = state.seeds.size
+    used = 0
+    q = d
+    for a in range(d):
+        used += state.pooled_sums[everyone, q] > 0.0
+        q += d - a
+    return used if used > 0 else d
+
+
+@no_alloc
+def mean_diagonal(state: ELOCState, rows: Floats, s: int, d: int) -> float:
+    """Return the mean over the used features of the diagonal of the matrix in row s of ``rows``.
+
+    A feature that was 0 in all contexts has no influence on the rewards, so its variance says nothing about them.
+    """
+    everyone = state.seeds.size
+    total, used = 0.0, 0
+    q = d
+    for a in range(d):
+        if state.pooled_sums[everyone, q] > 0.0:
+            total += rows[s, q]
+            used += 1
+        q += d - a
+    return total / used if used > 0 else packed_trace(rows, s, d) / d
 
 
 @no_alloc
@@ -116,15 +149,15 @@ def update_centre_terms(
 
 
 @no_alloc
-def update_population(
-    population: Floats, n_served_users: int, scale: float, rows: Floats, square: Floats, workspace: Floats
-) -> float:
-    """Move Σ_0 towards the second moment of the served user's θ around μ_0; return log det Σ.
+def update_population(state: ELOCState, rows: Floats, square: Floats, workspace: Floats) -> None:
+    """Move Σ_0 towards the second moment of the served user's θ around μ_0.
 
     ``derive_population`` recomputes the values that depend on Σ_0. The second moment is shrunk towards
-    PRIOR_VARIANCE · scale · I / d with the weight of WISHART_USERS users.
+    PRIOR_VARIANCE · scale · I / u with the weight of WISHART_USERS users, where u is the number of used features.
     """
+    population, n_served_users = state.population, state.int_params[N_SERVED_USERS]
     d = workspace.shape[0]
+    prior = PRIOR_VARIANCE / count_used_features(state, d)
     step = 1.0 / (n_served_users + PRIOR_USERS)
     share = WISHART_USERS / (n_served_users + WISHART_USERS)
     q = d
@@ -134,41 +167,42 @@ def update_population(
             target = rows[UNDER_POPULATION, q] + deviation * (rows[UNDER_POPULATION, b] - population[CENTRE, b])
             target *= 1.0 - share
             if a == b:
-                target += (MIN_VARIANCE + share * PRIOR_VARIANCE / d) * scale
+                target += (MIN_VARIANCE + share * prior) * state.reward_stats[R_SCALE]
             population[CENTRE, q] += step * (target - population[CENTRE, q])
             q += 1
-    return derive_population(population, n_served_users, scale, rows, square, workspace)
+    derive_population(state, rows, square, workspace)
 
 
 @no_alloc
-def derive_population(
-    population: Floats, n_served_users: int, scale: float, rows: Floats, square: Floats, workspace: Floats
-) -> float:
-    """Solve the least squares for μ_0, compute rows PRECISION and UNCERTAINTY from Σ_0, and return log det Σ.
+def derive_population(state: ELOCState, rows: Floats, square: Floats, workspace: Floats) -> None:
+    """Solve the least squares for μ_0, and compute log det Σ and rows PRECISION and UNCERTAINTY from Σ_0.
 
-    C_0, the covariance of μ_0, is the inverse of the least-squares matrix. Σ is Σ_0 shrunk towards tr Σ_0 · I / d.
+    C_0, the covariance of μ_0, is the inverse of the least-squares matrix. Σ is Σ_0 shrunk towards the mean variance
+    times I.
     """
+    population = state.population
     d = workspace.shape[0]
     for q in range(rows.shape[1]):
         rows[SYSTEM, q] = population[LEAST_SQUARES, q]
     q = d
     for a in range(d):
-        rows[SYSTEM, q] += 1.0 / (PRIOR_VARIANCE * scale)
+        rows[SYSTEM, q] += 1.0 / (PRIOR_VARIANCE * state.reward_stats[R_SCALE])
         q += d - a
     solve(rows, SYSTEM, rows, SOLUTION, workspace)
-    weight = SHRINKAGE_USERS * d * d / (SHRINKAGE_USERS * d * d + n_served_users)
-    mean_variance = packed_trace(population, CENTRE, d) / d
+    used = count_used_features(state, d)
+    users = SHRINKAGE_USERS * used * used
+    weight = users / (users + state.int_params[N_SERVED_USERS])
+    target = mean_diagonal(state, population, CENTRE, d)
     for q in range(d, rows.shape[1]):
         rows[SYSTEM, q] = (1.0 - weight) * population[CENTRE, q]
     q = d
     for a in range(d):
         population[CENTRE, a] = rows[SOLUTION, a]
         rows[SYSTEM, a] = rows[SOLUTION, a]
-        rows[SYSTEM, q] += weight * mean_variance
+        rows[SYSTEM, q] += weight * target
         q += d - a
-    log_det = solve(rows, SYSTEM, population, PRECISION, workspace)  # both Σ⁻¹ μ_0 and Σ⁻¹
+    state.learned_scalars[LOG_DET] = solve(rows, SYSTEM, population, PRECISION, workspace)  # both Σ⁻¹ μ_0 and Σ⁻¹
     write_uncertainty(population, rows, square)
-    return log_det
 
 
 @no_alloc

@@ -17,7 +17,7 @@ from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.linear_algebra import packed_trace, solve
 from locb.kernels.eloc.evidence import recompute_all_centres
-from locb.kernels.eloc.population import derive_population
+from locb.kernels.eloc.population import count_used_features, derive_population
 from locb.kernels.eloc.state import (
     BIAS_WEIGHT,
     CENTRE,
@@ -26,13 +26,11 @@ from locb.kernels.eloc.state import (
     LIMIT_INTERVAL,
     LIMIT_RATIO,
     LOCATION_DEVIATIONS,
-    LOG_DET,
     MAX_VARIANCE_RATIO,
     MIN_BINARY_NOISE,
     MIN_INSIDE,
     MIN_NOISE,
     N_LIMITS,
-    N_SERVED_USERS,
     NOISE,
     NOISE_PRIOR_ROUNDS,
     POPULATION_VARIANCE,
@@ -103,13 +101,12 @@ def set_scale(state: ELOCState, scratch: ELOCScratch) -> None:
     state.learned_scalars[NOISE] = stats[R_SCALE]
     for q in range(d, population.shape[1]):
         population[CENTRE, q] = 0.0
+    used = count_used_features(state, d)
     q = d
     for a in range(d):
-        population[CENTRE, q] = POPULATION_VARIANCE * stats[R_SCALE] / d
+        population[CENTRE, q] = POPULATION_VARIANCE * stats[R_SCALE] / used
         q += d - a
-    state.learned_scalars[LOG_DET] = derive_population(
-        population, state.int_params[N_SERVED_USERS], stats[R_SCALE], scratch.rows, scratch.square, scratch.workspace
-    )
+    derive_population(state, scratch.rows, scratch.square, scratch.workspace)
 
 
 @no_alloc

@@ -7,6 +7,7 @@ The model is described in docs/explanation/eloc.md, and n, N, K, d, p, k, m, x, 
 - The *centre* μ of a neighbourhood or of everyone is the mean of its prior. The population has mean μ_0 and covariance
   Σ_0; Σ is Σ_0 shrunk towards a multiple of I. C is the covariance of an uncertain centre, and C_0 that of μ_0. σ² is
   the variance of the noise, and π the prior weight of a component, its share among all users.
+- u is the number of *used* features: those that were not 0 in all contexts learned so far.
 - The *evidence* of a component is the likelihood of a user's rewards under it. Its *responsibility* for the user is its
   posterior probability, proportional to π · evidence. q is the weight with which a user contributes to a neighbourhood.
 - The *pooled sums* of a neighbourhood are c = Σ q b and A = Σ q G over its users.
@@ -53,7 +54,7 @@ GATE_MEMORY_SHARE = 0.2  # past errors decay over at most this share of all roun
 NOISE_PRIOR_ROUNDS = 22.0  # in round t, σ² moves by the fraction 2 / (t + NOISE_PRIOR_ROUNDS) towards a new value
 PRIOR_USERS = 5.0  # Σ_0 and π move by the fraction 1 / (number of served users + PRIOR_USERS) towards new values
 WISHART_USERS = 2.0  # weight of the value to which Σ_0 is shrunk, in users: untried directions keep a variance
-SHRINKAGE_USERS = 1.0 / 45.0  # Σ_0 is shrunk towards a multiple of I with the weight of SHRINKAGE_USERS · d² users
+SHRINKAGE_USERS = 1.0 / 45.0  # Σ_0 is shrunk towards a multiple of I with the weight of SHRINKAGE_USERS · u² users
 # Bounds, which prevent the permanent exclusion of a component, and division by zero.
 MIN_PRIOR_WEIGHT = 0.02  # lower bound of π for everyone, for the population, and for all neighbourhoods together
 MIN_NOISE = 1e-6  # lower bound of σ² relative to the scale, because σ² would be 0 for rewards without noise

@@ -148,7 +148,7 @@ def update(mixture: Mixture, shares: Floats, pooled: Floats, population: Populat
 
 
 def improve(mixture: Mixture, evidence: Evidence, population: Population, rounds: int) -> Mixture:
-    """Return the mixture after some rounds of expectation maximization."""
+    """Return the mixture after ``rounds`` rounds of expectation maximization."""
     for _ in range(rounds):
         shares, _ = normalize(group_evidence(evidence, mixture.centres) + np.log(mixture.weights))
         pooled = shares[:, :-1].T @ evidence.forms

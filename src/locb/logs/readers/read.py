@@ -32,7 +32,7 @@ def read_log(source: Any, log_format: str, options: dict[str, Any]) -> Log:
     is_path = isinstance(source, str | Path) or (isinstance(source, list | tuple) and len(source) > 0)
     if not is_path:
         if log_format not in ("auto", "table"):
-            raise ParameterError("format", f" must be 'table' for a data frame, not {log_format!r}")
+            raise ParameterError("format", f" must be 'auto' or 'table' for a data frame, not {log_format!r}")
         from locb.logs.readers.table_logs import read_table
 
         return read_table(source, make_options(TableOptions, options, "table"))

@@ -232,7 +232,7 @@ class Service:
             self._snapshot = self.background.start("snapshot", self._write_snapshot)
 
     async def _write_snapshot(self) -> None:
-        """Write a snapshot. The writer thread copies the policy, which cannot change because the commit lock is held."""
+        """Write a snapshot. The writer thread copies the policy, which cannot change while the commit lock is held."""
         async with self.committer.commit_lock:
             # A snapshot must not contain erased users, nor user indices that are not in the log.
             if not self.rebuilding and self.engine.is_logged:

@@ -268,8 +268,9 @@ class UserDetail(ResponseModel):
     feature_indices: Annotated[
         dict[str, int],
         Meta(
-            description="Index in theta of each feature named in recent requests. A negative index −j means that the "
-            "weight of the feature is −theta[j]. The constant feature has index 0. Empty if features are arrays."
+            description="Index in theta of the features that recent requests name: of all features, or of the 300 "
+            "most frequent ones. A negative index −j means that the weight of the feature is −theta[j]. The constant "
+            "feature has index 0 and is not listed. Empty if features are arrays."
         ),
     ]
 

@@ -28,7 +28,7 @@ class Totals(NamedTuple):
     decisions : ints with 3 columns
         Bucket, number of decisions, number of decisions without a reward or default reward.
     rewards : floats with 4 columns
-        Bucket, number of rewards, sum of the rewards, sum of the squared rewards.
+        Bucket, number of rewards including default rewards, sum of the rewards, sum of the squared rewards.
     corrections : floats with 3 columns
         Bucket, change of the sum of the rewards, change of the sum of the squared rewards.
     users : floats with 3 columns
