@@ -48,7 +48,7 @@ class _Sums(NamedTuple):
     counts: Floats
 
     def values(self, weights: Floats) -> Floats:
-        """Return mean rewards per decision (folds, candidates + 1) if group g of fold f occurs ``weights[f, g]`` times."""
+        """Return mean rewards per decision (folds, candidates + 1), with group g of fold f ``weights[f, g]`` times."""
         rewards = (weights[..., None] * self.rewards).sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             values: Floats = rewards / (weights[..., None] * self.counts).sum(axis=1)
