@@ -11,7 +11,7 @@ import numpy as np
 from locb.common.arrays import IndexArray, Ints
 
 BLOCK = 1_000_000  # rows that are computed together
-MAX_IN_MEMORY = 64 * 2**20  # bytes of an array; a larger one is in a temporary file
+MAX_IN_MEMORY = 32 * 2**20  # bytes of an array; a larger one is in a temporary file
 
 
 class RowBuffer:
@@ -32,7 +32,7 @@ class RowBuffer:
         part = np.array(rows, self._dtype)
         self._bytes += part.nbytes
         if self._file is None and self._bytes > MAX_IN_MEMORY:
-            self._file = TemporaryFile(prefix="locb-")  # noqa: SIM115 - it is open as long as the array exists
+            self._file = TemporaryFile(prefix="locb-")  # noqa: SIM115 - build closes it
             for earlier in self._parts:
                 self._file.write(earlier.data)
             self._parts.clear()
@@ -45,8 +45,9 @@ class RowBuffer:
         """Return the array. No rows can be appended later."""
         if self._file is None:
             return self._parts[0] if len(self._parts) == 1 else np.concatenate([np.empty(0, self._dtype), *self._parts])
-        self._file.flush()
-        return np.asarray(np.memmap(self._file, self._dtype, "r+"))
+        with self._file as file:  # the mapping keeps the file
+            file.flush()
+            return np.asarray(np.memmap(file, self._dtype, "r+"))
 
 
 def blocks(count: int) -> Iterator[slice]:
