@@ -1,4 +1,4 @@
-"""Memory of ``locb.Log.read`` and ``locb.evaluate`` on generated logs.
+"""Memory of ``locb.Log.read``, ``locb.evaluate`` and ``locb.tune`` on generated logs.
 
 Each decision offers 10 items of a catalogue, and has a user id, a propensity, a reward and a time. The columns x0 to x9
 describe the chosen item. Rows are not in the order of time. Each log is read in a new process. The peak is that of
@@ -81,7 +81,7 @@ def measure(step: Callable[[], Any]) -> tuple[Any, float, float]:
 
 
 def run(folder: str, rows: int, policies: list[str], queue: Any) -> None:
-    """Read the log and evaluate policies on it, and put a table row of the figures of each step."""
+    """Read a log, evaluate and tune policies on it, and put a table row of the figures of each step."""
     options: dict[str, Any] = {"features": FEATURES}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", locb.LogWarning)
@@ -94,6 +94,8 @@ def run(folder: str, rows: int, policies: list[str], queue: Any) -> None:
         queue.put([f"{rows:,}", "log in memory", *figures(held, before, rows, 0.0)])
         _, peak, seconds = measure(lambda: locb.evaluate(log, policies, replays=5))
         queue.put([f"{rows:,}", "evaluate", *figures(peak, before, rows, seconds)])
+        _, peak, seconds = measure(lambda: locb.tune(log, policies, grid={}, replays=1))
+        queue.put([f"{rows:,}", "tune", *figures(peak, before, rows, seconds)])
     queue.put(None)
 
 

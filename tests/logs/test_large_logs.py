@@ -15,9 +15,10 @@ import pytest
 import locb
 from locb.datasets.column_values import TimeParser
 from locb.datasets.item_descriptions import describe_items
+from locb.datasets.source_files import Source
 from locb.logs import row_arrays
 from locb.logs.bootstrap import random_stream, sum_by_group
-from locb.logs.readers import offers, table_logs
+from locb.logs.readers import offers, table_logs, table_parts
 from locb.logs.replay import _sample_users
 from locb.logs.row_arrays import RowBuffer, argsort_ascending, by_block, find, number_distinct, take
 
@@ -238,3 +239,23 @@ def test_descriptions_of_arms_are_the_same_from_two_values_per_arm() -> None:
     assert notes == expected_notes
     assert np.array_equal(found.todense(), expected.todense())
     assert reduced.height <= 2 * 2 * 20
+
+
+@pytest.mark.parametrize("piece", [1, 40, 300, 10**6])
+def test_types_of_pieces_of_a_file_are_those_of_the_whole_file(
+    piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_parts, "PIECE", piece)
+    values = ("7", "0.5", "", "true", '"1"', '"a\nb"', '"c,""d"""', "nan", "1e5", "9" * 20, " 1", "2024-01-01")
+    rng = np.random.default_rng(2)
+    path = tmp_path / "log.csv"
+    for _ in range(60):
+        choices = [rng.choice(values, size=rng.integers(1, 4)) for _ in range(4)]
+        lines = [",".join(rng.choice(some) for some in choices) for _ in range(rng.integers(1, 30))]
+        path.write_bytes(str(rng.choice(["\n", "\r\n"])).join(["a,b,c,d", *lines, ""]).encode())
+        expected = pl.read_csv(path.read_bytes(), infer_schema_length=None, schema_overrides={"a": pl.String}).schema
+        found = table_parts._infer_schema(Source(path), ["a", "b", "c"], ["a"], ",")
+        if found is None:  # the file is loaded
+            assert "9" * 20 in path.read_text()
+            continue
+        assert pl.Schema(found) == pl.Schema(dict(expected) | {"d": pl.String})

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from locb.datasets.table_files import (
 from locb.logs.readers.columns import Columns, TableOptions, find_columns, given_columns
 
 EXPORT_COLUMNS = {"decision_id", "arm", "arms", "context", "reward_is_default"}  # of ``GET /v1/export``
-PIECE = 1 << 20  # bytes of a file that are decoded together
+PIECE = 1 << 24  # bytes of a text file from which the types of columns are inferred together
 
 
 class TablePart(NamedTuple):
@@ -90,30 +89,69 @@ def _scan_text(source: Source, names: Sequence[str], keys: Sequence[str], text_f
     import polars as pl
 
     separator = str(text_format.separator)
-    if not text_format.header or len(separator.encode()) > 1 or not _is_utf8(source):
+    if not text_format.header or len(separator.encode()) > 1:
         return None
-    types = dict.fromkeys(keys, pl.String)
     try:
-        # Types are inferred from all rows, as in read_frame. With the schema, they are not inferred in each pass.
-        frame = pl.scan_csv(source.path, separator=separator, infer_schema_length=None, schema_overrides=types)
-        schema = frame.collect_schema()
-        frame = pl.scan_csv(source.path, separator=separator, schema=schema)
-        has_rows = frame.head(1).collect().height > 0
-    except pl.exceptions.PolarsError:
+        schema = _infer_schema(source, names, keys, separator)
+        return pl.scan_csv(source.path, separator=separator, schema=schema) if schema else None
+    except (pl.exceptions.PolarsError, UnicodeDecodeError):
         return None
-    return frame if has_rows and all(name in schema for name in names) else None
 
 
-def _is_utf8(source: Source) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        with source.open() as stream:
-            while piece := stream.read(PIECE):
-                decoder.decode(piece)
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
+def _infer_schema(source: Source, names: Sequence[str], keys: Sequence[str], separator: str) -> Any:
+    """Return the types of columns that all rows of a text file together have in ``read_frame``.
+
+    Polars would load the whole file to infer them. The types are None if a column is missing, there are no rows, or
+    numbers need more than 64 bits, so that the types of pieces do not determine the type of the column.
+    """
+    import polars as pl
+
+    known: dict[str, Any] = {}
+    for piece in _pieces(source):
+        piece.decode("utf-8")
+        columns = pl.scan_csv(piece, separator=separator, infer_schema=False).collect_schema().names()
+        if not set(names) <= set(columns):
+            return None
+        known = known or dict.fromkeys(columns, pl.String) | {name: None for name in names if name not in keys}
+        inferred = [name for name, dtype in known.items() if dtype != pl.String]
+        types: Any = {name: pl.String for name in columns if name not in inferred}
+        frame = pl.read_csv(piece, separator=separator, infer_schema_length=None, schema_overrides=types, columns=names)
+        for name in inferred:
+            column, before, dtype = frame[name], known[name], frame[name].dtype
+            if column.null_count() == frame.height:
+                continue
+            if dtype == pl.Int128 or (dtype == pl.Float64 and (column.is_finite() & (column.abs() >= 2.0**63)).any()):
+                return None
+            if before is not None and before != dtype:
+                dtype = pl.Float64() if {before, dtype} == {pl.Int64(), pl.Float64()} else pl.String()
+            known[name] = dtype
+    return {name: pl.String if dtype is None else dtype for name, dtype in known.items()}
+
+
+def _pieces(source: Source) -> Iterator[bytes]:
+    """Return the rows of a text file in pieces of about ``PIECE`` bytes, each with the header of the file."""
+    rest = b""
+    with source.open() as stream:
+        header = next((line for line in stream if line.strip()), b"")
+        while data := stream.read(PIECE):
+            rest += data
+            end = _end_of_row(rest)
+            if end:
+                yield header + rest[:end]
+                rest = rest[end:]
+    if rest.strip():
+        yield header + rest
+
+
+def _end_of_row(text: bytes) -> int:
+    """Return the length of the complete rows at the start of a text. A line break in quotes is part of a row."""
+    end = text.rfind(b"\n") + 1
+    quotes = text.count(b'"', 0, end)
+    while end and quotes % 2:
+        start = text.rfind(b"\n", 0, end - 1) + 1
+        quotes -= text.count(b'"', start, end)
+        end = start
+    return end
 
 
 def _first_line(source: Source) -> str:
