@@ -189,6 +189,16 @@ def test_row_arrays_equal_plain_numpy(small_blocks: None) -> None:
     assert RowBuffer(np.int32).build().tolist() == []
 
 
+def test_full_disk_is_an_error_with_advice(small_blocks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    class FullFile:
+        def write(self, data: Any) -> None:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(row_arrays, "TemporaryFile", lambda prefix: FullFile())
+    with pytest.raises(OSError, match="No space left on device; set TMPDIR to a folder"):
+        read(table(False))
+
+
 def test_sampled_users_equal_a_plain_draw(small_blocks: None) -> None:
     log = read(table(False))
     rng, plain = random_stream(4, "replay"), random_stream(4, "replay")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir
 from typing import IO, Any
 
 import numpy as np
@@ -33,20 +33,27 @@ class RowBuffer:
         self._bytes += part.nbytes
         if self._file is None and self._bytes > MAX_IN_MEMORY:
             self._file = TemporaryFile(prefix="locb-")  # noqa: SIM115 - build closes it
-            for earlier in self._parts:
-                self._file.write(earlier.data)
-            self._parts.clear()
+            self._parts, earlier = [], self._parts
+            for values in earlier:
+                self._write(self._file, values)
         if self._file is None:
             self._parts.append(part)
         else:
-            self._file.write(part.data)
+            self._write(self._file, part)
+
+    def _write(self, file: IO[bytes], values: Any) -> None:
+        try:
+            file.write(values.data)
+            file.flush()
+        except OSError as error:
+            advice = "set TMPDIR to a folder with more space, in which temporary files of large logs are written"
+            raise OSError(error.errno, f"{error.strerror}; {advice}", gettempdir()) from error
 
     def build(self) -> Any:
         """Return the array. No rows can be appended later."""
         if self._file is None:
             return self._parts[0] if len(self._parts) == 1 else np.concatenate([np.empty(0, self._dtype), *self._parts])
         with self._file as file:  # the mapping keeps the file
-            file.flush()
             return np.asarray(np.memmap(file, self._dtype, "r+"))
 
 
