@@ -229,3 +229,30 @@ def write_uncertainty(population: Floats, rows: Floats, square: Floats) -> None:
         for b in range(a, d):
             population[UNCERTAINTY, q] = dot(square, 2 * d, square, b, 0, d)
             q += 1
+
+
+@no_alloc
+def add_uncertain_mean(population: Floats, posteriors: Floats, s: int, square: Floats) -> None:
+    """Add to the covariance C₁ of a centre, in row s of ``posteriors``, the covariance that is due to C_0.
+
+    The centre depends on μ_0 through C₁ Σ⁻¹, so this covariance is C₁ Σ⁻¹ C_0 Σ⁻¹ C₁.
+    """
+    d = square.shape[1]
+    q = d
+    for a in range(d):
+        for b in range(a, d):
+            square[a, b] = posteriors[s, q]
+            square[b, a] = posteriors[s, q]
+            square[d + a, b] = population[UNCERTAINTY, q]
+            square[d + b, a] = population[UNCERTAINTY, q]
+            q += 1
+    q = d
+    for a in range(d):
+        for h in range(d):
+            square[2 * d, h] = 0.0
+        for b in range(d):  # a row of C₁ Σ⁻¹ C_0 Σ⁻¹
+            for h in range(d):
+                square[2 * d, h] += square[a, b] * square[d + b, h]
+        for b in range(a, d):
+            posteriors[s, q] += dot(square, 2 * d, square, b, 0, d)
+            q += 1
