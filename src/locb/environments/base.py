@@ -21,7 +21,8 @@ _SIZES = {"n_users": "users", "n_arms": "arms per round", "dim": "features"}
 class Environment(ABC):
     """Source of bandit rounds. A round consists of a user and the arms that are offered to that user.
 
-    A subclass sets the attributes below and implements :meth:`draw` and :meth:`true_clusters`.
+    A subclass sets the attributes below and implements :meth:`draw`. It overrides :meth:`true_clusters` if the groups
+    of similar users are known.
 
     Attributes
     ----------
@@ -33,12 +34,15 @@ class Environment(ABC):
         Number of arms per round; the largest number, if it is not always the same.
     max_rounds : int or None
         Number of rounds that the environment has; None, the default, if there is no limit.
+    fixed_rounds : bool
+        Whether all random seeds give the same rounds, so that ``locb.compare`` runs one repeat; False by default.
     """
 
     n_users: int
     dim: int
     n_arms: int
     max_rounds: int | None = None
+    fixed_rounds: bool = False
 
     def __repr__(self) -> str:
         sizes = [(name, getattr(self, attribute, None)) for attribute, name in _SIZES.items()]
@@ -57,12 +61,13 @@ class Environment(ABC):
         del start
         return self.draw(rng, count)
 
-    @abstractmethod
     def true_clusters(self) -> list[Ints]:
         """Return the true clusters, the groups of similar users that a policy should find.
 
-        Each cluster is an array of user indices.
+        Each cluster is an array of user indices. The default is an empty list: the clusters are unknown, and ``F1``
+        scores are not available.
         """
+        return []
 
     def stream(self, count: int, *, seed: int = 0) -> Iterator[Rounds]:
         """Yield the rounds of ``rounds(count, seed=seed)`` in blocks of at most 4,096 rounds.
@@ -86,6 +91,9 @@ class Environment(ABC):
         for block, start in enumerate(range(0, count, BLOCK)):
             rng = np.random.default_rng([seed, block])
             rounds = self.draw_at(rng, BLOCK, start)
+            if not isinstance(rounds, Rounds):
+                name = f"{'draw' if type(self).draw_at is Environment.draw_at else 'draw_at'} of {type(self).__name__}"
+                raise TypeError(f"{name} must return locb.Rounds, not {type(rounds).__name__}")
             yield rounds.slice(0, count - start)
 
     def rounds(self, count: int, *, seed: int = 0) -> Rounds:
