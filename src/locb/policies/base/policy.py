@@ -119,7 +119,7 @@ class Policy(ABC):
         return presenter().plot_users(self._view(sample_users(self._n_users)), ids)
 
     def plot_groups(self, ids: Sequence[Any] | None = None) -> Any:
-        """Return an Altair chart of the number of users in each cluster. ``ids`` has your own id of each user."""
+        """Return an Altair chart of the number of users in each cluster. ``ids`` is as in ``plot_users``."""
         return presenter().plot_groups(self._view(np.arange(0)), ids)
 
     def users_frame(self, ids: Sequence[Any] | None = None, library: str = "polars") -> Any:
@@ -128,7 +128,7 @@ class Policy(ABC):
         Parameters
         ----------
         ids : sequence, optional
-            Your own id of each user. The default is the index of the user.
+            Your own id of each user. The default is the index of the user. Users whose id is None are omitted.
         library : {"polars", "pandas"}, default "polars"
             Library of the data frame.
         """
