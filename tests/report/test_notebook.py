@@ -51,6 +51,10 @@ def test_texts_are_short(env: locb.Synthetic, run: locb.Run, comparison: locb.Co
         assert "object at" not in repr(value)
     assert repr(policy) == f"LOCB(n_users={N}, dim=6, gamma=0.5, seeds=[0, 1, 2, 3, ...])"
     assert repr(env) == f"Synthetic({N} users, 4 arms per round, 6 features)"
+    one = locb.Cluster(seed=None, members=np.array([3]))
+    assert repr(one) == "Cluster(1 user, still changing)"
+    single = locb.RecordedRounds(locb.Rounds([0], [[[1.0]]], [[1.0]]))
+    assert repr(single) == "RecordedRounds(1 user, 1 arm per round, 1 feature)"
     assert repr(rounds) == "Rounds(50 rounds, 4 arms, 6 features, with expected rewards)"
     assert f"regret {run.regret[-1]:,.1f}, reward per round {run.rewards.mean():.4f}" in repr(run)
     assert repr(comparison) == "Comparison(2 environments: 2 policies, 4 results, 2 × 300 rounds)"

@@ -15,7 +15,7 @@ from locb.common.rounds import Rounds
 from locb.common.validation import ParameterError
 
 BLOCK = 4096  # rounds per block; each block has its own random generator
-_SIZES = {"n_users": "users", "n_arms": "arms per round", "dim": "features"}
+_SIZES = {"n_users": ("user", ""), "n_arms": ("arm", " per round"), "dim": ("feature", "")}
 
 
 class Environment(ABC):
@@ -45,8 +45,12 @@ class Environment(ABC):
     fixed_rounds: bool = False
 
     def __repr__(self) -> str:
-        sizes = [(name, getattr(self, attribute, None)) for attribute, name in _SIZES.items()]
-        return f"{type(self).__name__}({', '.join(f'{size:,} {name}' for name, size in sizes if size is not None)})"
+        texts = []
+        for attribute, (noun, rest) in _SIZES.items():
+            size = getattr(self, attribute, None)
+            if size is not None:
+                texts.append(f"{size:,} {noun}{'' if size == 1 else 's'}{rest}")
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, count: int) -> Rounds:

@@ -53,7 +53,8 @@ class NamedGroup(NamedTuple):
         around = "" if self.seed is None else f" around {self.seed!r}"
         if len(self.seeds) > 1:
             around += f" and {len(self.seeds) - 1:,} more"
-        return f"NamedGroup({len(self.users):,} users{around}{', final' if self.final else ''})"
+        noun = "user" if len(self.users) == 1 else "users"
+        return f"NamedGroup({len(self.users):,} {noun}{around}{', final' if self.final else ''})"
 
 
 def named_groups(clusters: Iterable[Cluster], name_of: Callable[[int], str | None]) -> list[NamedGroup]:

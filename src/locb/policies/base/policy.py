@@ -138,10 +138,11 @@ class Policy(ABC):
         """Return a data frame with one row per cluster and member. The arguments are those of ``users_frame``."""
         return self._view(np.arange(0)).groups_frame(ids, library)
 
-    def get_params(self) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - an argument of scikit-learn
         """Return the current parameters by name: ``type(policy)(**policy.get_params())`` is an untrained copy.
 
-        ``n_users`` includes users who were added. If the policy has seed users, ``seeds`` lists them.
+        ``n_users`` includes users who were added. If the policy has seed users, ``seeds`` lists them. ``deep`` has no
+        effect. ``sklearn.base.clone`` returns an untrained copy. There is no ``set_params``: create another policy.
 
         Raises
         ------
@@ -159,6 +160,9 @@ class Policy(ABC):
             name: list(value) if isinstance(value, list) else value
             for name, value in ((name, self._parameters[name]) for name in names)
         }
+
+    def __sklearn_clone__(self) -> Policy:
+        return type(self)(**self.get_params())
 
     @property
     def n_users(self) -> int:
