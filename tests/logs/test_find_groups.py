@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from functools import cache
 from typing import Any
 
@@ -231,3 +232,19 @@ def test_a_log_without_groups_has_a_note() -> None:
     found = locb.find_groups(revenue_log(1_200), replicates=0, min_probability=0.9999)
     assert found.groups.height == 0
     assert any("no groups were found" in note for note in found.notes)
+
+
+def test_tables_as_pandas_data_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The columns are passed as lists, without pyarrow; Polars takes the place of pandas."""
+    found = groups_of(0)
+    monkeypatch.setitem(sys.modules, "pandas", pl)
+    for table in ("users", "groups", "memberships", "likes", "gammas"):
+        expected = getattr(found, table)
+        converted = found.to_pandas(table)
+        assert (converted.columns, converted.rows()) == (expected.columns, expected.rows())
+    assert found.to_pandas().columns == found.users.columns
+    with pytest.raises(ValueError, match="table must be one of users, groups, memberships, likes, gammas, not 'theta'"):
+        found.to_pandas("theta")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ValueError, match="data frames need the package pandas: run pip install pandas"):
+        found.to_pandas()
