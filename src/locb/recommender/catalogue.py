@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from locb.common.arrays import Floats
+from locb.common.feature_hashing import EqualVectors, find_collisions
 from locb.policies.base.policy import finish
 from locb.recommender.events import MAX_ID_LENGTH
 from locb.recommender.interfaces import Problems
@@ -55,6 +57,7 @@ class Catalogue:
         self._positions: dict[str, int] = {}
         self._arms: list[Arm] = []
         self._contexts: Floats = np.empty((0, dim))
+        self._vectors: EqualVectors | None = EqualVectors()  # None after a warning, which is issued once
 
     def __len__(self) -> int:
         return len(self._arms)
@@ -73,6 +76,7 @@ class Catalogue:
         kept = [arm for arm in self._arms if arm.id not in arms]
         contexts = self._contexts[[self._positions[arm.id] for arm in kept]]
         self._set([*kept, *added], np.concatenate([contexts, parsed.contexts]))
+        self._warn_if_equal(added, parsed.contexts)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove arms."""
@@ -80,6 +84,24 @@ class Catalogue:
         self._check_known(removed)
         kept = [position for position, arm in enumerate(self._arms) if arm.id not in removed]
         self._set([self._arms[position] for position in kept], self._contexts[kept])
+        for arm_id in removed if self._vectors is not None else ():
+            self._vectors.discard(arm_id)
+
+    def _warn_if_equal(self, added: Sequence[Arm], contexts: Floats) -> None:
+        """Issue a warning, once, if hashing gives two arms the same vector."""
+        found = self._vectors
+        if found is None:
+            return
+        for arm in added:
+            found.discard(arm.id)
+        named = [(arm.id, arm.features, row) for arm, row in zip(added, contexts, strict=True)]
+        equal = [found.add(arm, values, row.tolist()) for arm, values, row in named if isinstance(values, dict)]
+        if any(first is not None for first in equal):
+            self._vectors = None
+            named_arms = {arm.id: arm.features for arm in self._arms if isinstance(arm.features, dict)}
+            collisions = find_collisions(named_arms, self._dim, "features=")
+            if collisions is not None:
+                warnings.warn(f"{collisions.problem}; {collisions.advice}", stacklevel=4)
 
     def _set(self, arms: list[Arm], contexts: Floats) -> None:
         self._arms, self._contexts = arms, np.ascontiguousarray(contexts)

@@ -166,7 +166,7 @@ def test_unfinished_import_is_repeated_and_never_served(
     count = 500
     table = {
         "user": [f"u{i % 9}" for i in range(count)],
-        "arm": ["a", "b"] * (count // 2),
+        "arm": ["a", "c"] * (count // 2),
         "reward": [1.0, 0.0] * (count // 2),
     }
     pl.DataFrame(table).write_csv(tmp_path / "log.csv")
@@ -198,6 +198,26 @@ def test_unfinished_import_is_repeated_and_never_served(
         assert service.policy.served.sum() == count
         assert len(list((store.folder / "snapshots").iterdir())) == 1
     assert check_log(store.folder, store.url)[:2] == (2 * count + 9, [])
+
+
+def test_arms_that_hashing_makes_equal(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With --dim 16, the ids novel and puzzle have the same index and sign."""
+    assert np.array_equal(locb.features({"arm": "novel"}, 16), locb.features({"arm": "puzzle"}, 16))
+    log, items = tmp_path / "log.csv", ["dumbbell", "yoga-mat", "tea-set", "lamp", "novel", "puzzle", "mug", "rug"]
+    log.write_text("user,arm,reward\n" + "".join(f"ann,{item},1\n" for item in items))
+    pair = "2 of 8 arms have the same vector .* hashing into 16 numbers, for example 'novel' and 'puzzle'"
+    with pytest.raises(ValueError, match=f"{pair}.*; use --dim 64, the smallest power of two .* collisions=allow"):
+        Service(ServiceConfig(tmp_path / "state", dim=16, start_from=str(log)))
+    with pytest.raises(ValueError, match="--start-option collisions must be 'allow', not 'no'"):
+        Service(ServiceConfig(tmp_path / "state", dim=16, start_from=str(log), start_options={"collisions": "no"}))
+    with serving(tmp_path / "state", dim=64, start_from=str(log)):  # the refused imports have written nothing
+        assert "have the same vector" not in caplog.text
+    allowed = {"start_from": str(log), "start_options": {"collisions": "allow"}}
+    with serving(tmp_path / "allowed", dim=16, **allowed):
+        assert "2 of 8 arms have the same vector" in caplog.text
+    log.write_text("user,arm,reward\n" + "".join(f"ann,{item},1\n" for item in range(3000)))
+    with pytest.raises(ValueError, match="no --dim N up to 1,024 separates all arms"):
+        Service(ServiceConfig(tmp_path / "many", dim=16, start_from=str(log)))
 
 
 def test_sources_that_are_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from locb.common.arrays import Bools, Floats, Ints
-from locb.common.feature_hashing import feature_row
+from locb.common.feature_hashing import feature_row, find_collisions
 from locb.common.live_store import store_address
 from locb.logs.arm_features import identity_features
 from locb.logs.log import Log, LogWarning, SkippedRows
@@ -23,7 +23,8 @@ from locb.service.core.startup.table_events import TableEvents, immediate_reward
 from locb.service.store.export import StoredLog
 
 _COLUMNS = ("user", "chosen", "arms", "reward", "time")
-READER_OPTIONS = ("format", *_COLUMNS, "missing_reward", "decimal", "separator", "header", "position")
+COLLISIONS = "collisions"  # the option that accepts arms with equal vectors
+READER_OPTIONS = ("format", *_COLUMNS, "missing_reward", "decimal", "separator", "header", "position", COLLISIONS)
 EXPORT_COLUMNS = {"decision_id", "user", "time", "context", "seq", "observations"}  # of an export with all rewards
 
 
@@ -72,19 +73,22 @@ def open_log_source(source: str, dim: int | None, options: dict[str, Any], prefi
     dim : int or None
         Number of features per arm. If None, it is that of the log.
     options : dict
-        Options of ``locb.Log.read``.
+        Options of ``locb.Log.read``, and ``collisions="allow"`` to accept arms with equal vectors.
     prefix : str
         Start of the ids of decisions that have none.
 
     Raises
     ------
     ValueError
-        If the log cannot be read, has no reward, or does not have ``dim`` features per arm.
+        If the log cannot be read, has no reward, does not have ``dim`` features per arm, or has arms with equal
+        vectors, which the policy could not distinguish.
     """
     for name in options:
         if name not in READER_OPTIONS:
             allowed = ", ".join(READER_OPTIONS)
             raise ValueError(f"--start-option {name} is not an option for reading a log: its options are {allowed}")
+    if options.get(COLLISIONS, "allow") != "allow":
+        raise ValueError(f"--start-option {COLLISIONS} must be 'allow', not {options[COLLISIONS]!r}")
     address = store_address(source)
     if address is not None and options.get("format", "auto") in ("auto", "store"):
         if options.keys() - {"format"}:
@@ -193,7 +197,7 @@ def _unix_times(column: Any) -> Floats:
 def _open_log(files: list[Path], dim: int | None, options: dict[str, Any], prefix: str) -> LogSource:
     log_format = options.get("format", "auto")
     log_format = detect_format(files) if log_format == "auto" else log_format
-    given = options | {"format": log_format}
+    given = {name: value for name, value in options.items() if name != COLLISIONS} | {"format": log_format}
     if dim is not None and log_format in ("table", "dsjson"):
         given["dim"] = dim  # named features are hashed as in the service
     with warnings.catch_warnings():
@@ -206,6 +210,11 @@ def _open_log(files: list[Path], dim: int | None, options: dict[str, Any], prefi
     if log.arm_ids and np.array_equal(features, identity_features(log.arm_ids)):
         if dim is None:
             raise ValueError("--dim is required, because the arms of the log have only ids: add --dim N")
+        equal = find_collisions({arm: {"arm": arm} for arm in log.arm_ids}, dim, "--dim ")
+        if equal is not None:
+            if COLLISIONS not in options:
+                raise ValueError(f"{equal.problem}; {equal.advice}, or add --start-option {COLLISIONS}=allow")
+            notes.append(equal.problem)
         features = np.array([feature_row({"arm": arm}, dim) for arm in log.arm_ids])
         example = '{"arm": ID}'
         notes.append(f"arms have only ids: each is learned with the features {example}, which requests must send, too")
