@@ -84,16 +84,19 @@ class Catalogue:
         self._check_known(removed)
         kept = [position for position, arm in enumerate(self._arms) if arm.id not in removed]
         self._set([self._arms[position] for position in kept], self._contexts[kept])
-        for arm_id in removed if self._vectors is not None else ():
-            self._vectors.discard(arm_id)
+        self._forget(removed)
+
+    def _forget(self, ids: Iterable[str]) -> None:
+        if self._vectors is not None:
+            for arm_id in ids:
+                self._vectors.discard(arm_id)
 
     def _warn_if_equal(self, added: Sequence[Arm], contexts: Floats) -> None:
         """Issue a warning, once, if hashing gives two arms the same vector."""
         found = self._vectors
         if found is None:
             return
-        for arm in added:
-            found.discard(arm.id)
+        self._forget(arm.id for arm in added)
         named = [(arm.id, arm.features, row) for arm, row in zip(added, contexts, strict=True)]
         equal = [found.add(arm, values, row.tolist()) for arm, values, row in named if isinstance(values, dict)]
         if any(first is not None for first in equal):

@@ -14,8 +14,8 @@ from locb.recommender.requests import ParsedRequest
 from locb.service.errors import invalid
 from locb.service.schemas import RecommendRequest
 
-# Limits of the search for arms with equal vectors, so that it takes at most about 0.1 ms per request: arms in total, new
-# arms per request, and named features per arm.
+# Limits of the search for arms with equal vectors, so that it takes at most about 0.2 ms per request: arms in total,
+# new arms per request, and named features per arm.
 CHECKED_ARMS, CHECKED_PER_REQUEST, CHECKED_NAMES = 10_000, 10, 50
 _log = logging.getLogger("locb.service")
 _unpack = msgspec.msgpack.Decoder(RecommendRequest).decode
@@ -67,8 +67,9 @@ class CollisionCheck:
             first = found.add(arm.id, features, vector)
             if first is not None:
                 _log.warning(
-                    "arms %r and %r have different features, but the same vector after hashing into %d numbers (--dim): "
-                    "the policy cannot distinguish them. This message is written once; other arms may be equal, too",
+                    "arms %r and %r have different features, but the same vector after hashing into %d numbers "
+                    "(--dim): the policy cannot distinguish them. Other arms may be equal, too; "
+                    "this message is written once",
                     first,
                     arm.id,
                     len(vector),
