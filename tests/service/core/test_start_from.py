@@ -4,6 +4,7 @@ came in over HTTP, and a log that a service has written gives the same policy, b
 import logging
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -198,6 +199,25 @@ def test_unfinished_import_is_repeated_and_never_served(
         assert service.policy.served.sum() == count
         assert len(list((store.folder / "snapshots").iterdir())) == 1
     assert check_log(store.folder, store.url)[:2] == (2 * count + 9, [])
+
+
+def test_progress_has_the_remaining_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = "".join(f"u{i % 9},{i % 2}\n" for i in range(200))
+    (tmp_path / "log.csv").write_text("user,reward,arm\n" + rows.replace("\n", ",a\n"))
+    monkeypatch.setattr(start, "BATCH_EVENTS", 0)  # 100 events per transaction, the minimum
+    monkeypatch.setattr(start, "REPORT_INTERVAL", 0.0)
+    ticks = iter(range(100))
+    monkeypatch.setattr(start, "time", SimpleNamespace(monotonic=lambda: float(next(ticks))))
+    with caplog.at_level(logging.INFO, "locb.service"):
+        Service(
+            ServiceConfig(tmp_path / "state", policy="linucb-ind", dim=3, start_from=str(tmp_path / "log.csv"))
+        ).log.close()
+    shown = [message for message in caplog.messages if " per second" in message]
+    assert shown[1] == "learned 100 rewards of 200 (50%), 50 per second, about 2 s left"
+    assert shown[-1].startswith("learned 200 rewards of 200 (100%)")
+    assert "left" not in shown[-1]
 
 
 def test_arms_that_hashing_makes_equal(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

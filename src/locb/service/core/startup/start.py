@@ -198,7 +198,9 @@ class Importer:
     def _report(self, seconds: float) -> None:
         rate = self.observations / max(seconds, 1e-9)
         share = f" of {self._count:,} ({self.observations / self._count:.0%})" if self._count else ""
-        _log.info("learned %s rewards%s, %s per second", f"{self.observations:,}", share, f"{rate:,.0f}")
+        left = (self._count - self.observations) / rate if rate else 0.0
+        time_left = f", about {left:,.0f} s left" if left > 0.0 else ""
+        _log.info("learned %s rewards%s, %s per second%s", f"{self.observations:,}", share, f"{rate:,.0f}", time_left)
 
 
 # Saved policies
