@@ -220,6 +220,22 @@ def test_progress_has_the_remaining_time(
     assert "left" not in shown[-1]
 
 
+def test_features_of_an_imported_log_have_names(tmp_path: Path) -> None:
+    log, rng = tmp_path / "log.csv", np.random.default_rng(0)
+    rows = [
+        f"u{i % 5},{arm},{int(rng.random() < chance)}\n"
+        for i in range(200)
+        for arm, chance in (("lamp", 0.8), ("rug", 0.1))
+    ]
+    log.write_text("user,arm,reward\n" + "".join(rows))
+    for _ in range(2):  # the second start only opens the store
+        with serving(tmp_path / "state", policy="locb", dim=16, start_from=str(log)) as (client, _):
+            indices = client.get("/v1/users/u1").json()["feature_indices"]
+            assert set(indices) == {"arm=lamp", "arm=rug"}
+            top = client.get("/v1/groups").json()["clusters"][0]["top_features"]
+            assert top[0]["feature"] == "arm=lamp"
+
+
 def test_arms_that_hashing_makes_equal(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """With --dim 16, the ids novel and puzzle have the same index and sign."""
     assert np.array_equal(locb.features({"arm": "novel"}, 16), locb.features({"arm": "puzzle"}, 16))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -49,6 +49,8 @@ class LogSource:
         Number of features per arm.
     notes : list of str
         What is not imported, and assumptions.
+    arm_ids : sequence of str
+        Ids of the arms, if the feature of each arm is its id; otherwise empty.
     model : dict or None
         Model of the service that has written the log, if it is known.
     close : callable
@@ -59,6 +61,7 @@ class LogSource:
     count: int
     dim: int
     notes: list[str] = field(default_factory=list)
+    arm_ids: Sequence[str] = ()
     model: dict[str, Any] | None = None
     close: Callable[[], None] = lambda: None
 
@@ -115,7 +118,8 @@ def _open_store(address: str) -> LogSource:
         log.close()
         reason = "it started from a saved policy, whose observations are not in the log"
         raise ValueError(f"a service cannot start from the store {log.name}: {reason}; start from that policy instead")
-    return LogSource(StoreEvents(log), log.counts(log.last_event())[1], model["dim"], [], model, log.close)
+    count = log.counts(log.last_event())[1]
+    return LogSource(StoreEvents(log), count, model["dim"], model=model, close=log.close)
 
 
 # Exports of a service
@@ -207,6 +211,7 @@ def _open_log(files: list[Path], dim: int | None, options: dict[str, Any], prefi
     if not log.has_users:
         raise ValueError("the log names no users: name the column of the user, as --start-option user=COLUMN")
     features = log.features
+    hashed_ids: Sequence[str] = ()
     if log.arm_ids and np.array_equal(features, identity_features(log.arm_ids)):
         if dim is None:
             raise ValueError("--dim is required, because the arms of the log have only ids: add --dim N")
@@ -215,6 +220,7 @@ def _open_log(files: list[Path], dim: int | None, options: dict[str, Any], prefi
             if COLLISIONS not in options:
                 raise ValueError(f"{equal.problem}; {equal.advice}, or add --start-option {COLLISIONS}=allow")
             notes.append(equal.problem)
+        hashed_ids = tuple(log.arm_ids)
         features = np.array([feature_row({"arm": arm}, dim) for arm in log.arm_ids])
         example = '{"arm": ID}'
         notes.append(f"arms have only ids: each is learned with the features {example}, which requests must send, too")
@@ -249,4 +255,4 @@ def _open_log(files: list[Path], dim: int | None, options: dict[str, Any], prefi
         features,
         log.rows_of(log.chosen).astype(np.int64),
     )
-    return LogSource(events, rewarded, int(features.shape[1]), notes)
+    return LogSource(events, rewarded, int(features.shape[1]), notes, hashed_ids)
