@@ -38,7 +38,7 @@ RESPONSES = {
 }
 
 
-def test_a_decision_uses_groups_if_most_of_its_estimate_comes_from_them() -> None:
+def test_a_decision_uses_groups_if_half_of_its_estimate_comes_from_them() -> None:
     group = PackedSource("neighbourhood", 0, 0.4, 9, 4)
     assert not uses_group([PackedSource("population", None, 0.6, 9, 4), group])
     assert uses_group([PackedSource("population", None, 0.4, 9, 4), group, PackedSource("other", None, 0.2, 9, 4)])
