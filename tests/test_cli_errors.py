@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from commandline import call, run
+from locb.cli import errors
 from locb.cli.errors import debug_mode, leave, leave_without_package
 from locb.common.validation import ParameterError, ParameterName, check_int
 
@@ -163,4 +164,39 @@ def test_missing_package_is_reported_without_a_traceback(tmp_path: Path) -> None
     command = [sys.executable, "-c", "from locb.cli import main; main()", "groups", str(tmp_path / "log.csv")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr == "locb: locb groups needs the package scipy: run pip install 'locb[data]'\n"
+    advice = "run make .venv/data in the clone, or pip install 'locb[data]'"
+    assert done.stderr == f"locb: locb groups needs the package scipy: {advice}\n"
+
+
+def test_make_target_is_named_in_a_clone_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown(extras: str) -> str:
+        with pytest.raises(SystemExit):
+            errors.leave(f"run pip install 'locb[{extras}]'", 2)
+        return capsys.readouterr().err.removeprefix("locb: ").rstrip()
+
+    assert shown("client,service") == "run make .venv/service in the clone, or pip install 'locb[client,service]'"
+    assert shown("dask") == "run pip install 'locb[dask]'"  # no make target installs it
+    monkeypatch.setattr(errors, "PACKAGE", str(tmp_path / "lib" / "python3.11" / "site-packages" / "locb"))
+    assert shown("data") == "run pip install 'locb[data]'"
+
+
+def test_tables_in_a_pipe_are_complete(tmp_path: Path) -> None:
+    rows = [f"ann,{arm},{reward},0.5\n" for arm in ("dumbbell", "yoga-mat") for reward in (0, 1)]
+    (tmp_path / "log.csv").write_text("user,arm,reward,propensity\n" + "".join(rows) * 10)
+    policies = ["--policy", "arm:dumbbell", "--policy", "arm:yoga-mat"]
+    command = [
+        sys.executable,
+        "-c",
+        "from locb.cli import main; main()",
+        "evaluate",
+        str(tmp_path / "log.csv"),
+        *policies,
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if "arm:dumbbell" in line and "arm:yoga-mat" not in line], done.stdout
+    assert max(map(len, lines)) > 80
+    assert "…" not in "".join(line for line in lines if "│" in line)

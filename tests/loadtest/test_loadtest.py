@@ -380,6 +380,5 @@ def test_missing_msgspec_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "msgspec.py").write_text("raise ImportError('no msgspec')")
     done = commandline.run("load", "http://127.0.0.1:1", cwd=tmp_path, first=(str(tmp_path),))
     assert done.returncode == 2
-    assert done.stderr.splitlines() == [
-        "locb: locb.loadtest needs the package msgspec: run pip install 'locb[service]'"
-    ]
+    advice = "run make .venv/service in the clone, or pip install 'locb[service]'"
+    assert done.stderr.splitlines() == [f"locb: locb.loadtest needs the package msgspec: {advice}"]

@@ -78,6 +78,23 @@ def test_catalogue_changes() -> None:
     recommender.reward(decision.decision_id, 1.0)  # of a removed arm
 
 
+def test_arms_that_hashing_makes_equal() -> None:
+    """With 16 features, the ids novel and puzzle have the same index and sign."""
+    items = {item: {"arm": item} for item in ("novel", "lamp", "puzzle")}
+    message = "2 of 3 arms have the same vector .* into 16 numbers, for example 'novel' and 'puzzle'.*; use features=32"
+    with pytest.warns(UserWarning, match=message):
+        locb.Recommender("linucb-one", arms=items)
+    recommender = locb.Recommender("linucb-one", arms={"novel": items["novel"], "same": items["novel"]})
+    recommender.remove_arms("novel")
+    recommender.add_arms({"same": items["lamp"], "vector": locb.features(items["puzzle"], 16)})
+    recommender.add_arms({"puzzle": items["puzzle"], "zero": {"arm": "puzzle", "price": 0.0}})  # pytest raises warnings
+    with pytest.warns(UserWarning, match="for example 'puzzle' and 'novel'"):
+        recommender.add_arms({"novel": items["novel"]})
+    recommender.add_arms({"again": items["novel"]})  # the warning is issued once
+    with pytest.warns(UserWarning, match="no features=N up to 1,024 separates all arms: change their features"):
+        locb.Recommender("linucb-one", arms={"cheap": {"price": 1.0}, "dear": {"price": 9.0}})  # ratios only count
+
+
 def test_repeated_requests_and_rewards() -> None:
     recommender = make()
     decision = recommender.recommend("ann", decision_id="d")

@@ -2,12 +2,17 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import polars as pl
 import pytest
 
 from locb.evaluation.findings import HeatMap
 from locb.report.charts.chart_theme import style
+from locb.report.charts.group_charts import likes_chart
 from locb.report.charts.heat_map import MAX_LOG_RATIO, format_ratio, heat_map_chart
+from locb.report.pages import groups_page
 
 
 def heat_map(scenarios: int, policies: int) -> HeatMap:
@@ -53,3 +58,13 @@ def test_image_contains_every_cell(scenarios: int, tmp_path: Path) -> None:
         assert f">scenario-{scenario}<" in text
     assert len(re.findall(r">0\.25 ± 0\.05<", text)) == scenarios
     assert ("development" in text) == (scenarios > 0)
+
+
+def test_colours_of_what_groups_like_are_not_determined_by_small_groups() -> None:
+    found: Any = SimpleNamespace(groups=pl.DataFrame({"users": [100, 80, 3, 1]}))
+    rows = [{"group": str(group), "difference": value} for group, value in enumerate((-2.0, 5.0, 40.0, 242.0))]
+    assert groups_page._colour_limit(found, rows) == (5.0, 242.0)
+    assert groups_page._colour_limit(found, rows[:2]) == (5.0, 5.0)
+    assert groups_page._colour_limit(found, []) == (1.0, 1.0)
+    scale = likes_chart(["0", "1"], ["lamp"], 5.0).to_dict()["encoding"]["color"]["scale"]
+    assert (scale["domain"], scale["clamp"]) == ([-5.0, -2.5, 0, 2.5, 5.0], True)

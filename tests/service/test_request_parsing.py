@@ -1,5 +1,6 @@
 """Parsing of recommend requests: contexts, and problems that name the field."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -7,10 +8,12 @@ import numpy as np
 import pytest
 
 import locb
+from locb.service import request_parsing
 from locb.service.api.middleware import decode_body
 from locb.service.errors import ProblemError
-from locb.service.request_parsing import parse_request, parse_stored_request
-from locb.service.schemas import RecommendRequest
+from locb.service.request_parsing import CollisionCheck, parse_request, parse_stored_request
+from locb.service.schemas import Arm, RecommendRequest
+from serving import serving
 
 DIM = 3
 ARMS: list[dict[str, Any]] = [{"id": "a", "features": [1, 0, 0]}, {"id": "b", "features": [0, 0.5, -2]}]
@@ -37,6 +40,45 @@ def test_named_features_are_hashed_as_by_the_library() -> None:
     parsed = parse(arms=[{"id": "a", "features": values}, {"id": "b", "features": {}}])
     assert parsed.contexts[0].tolist() == locb.features(values, DIM).tolist()
     assert parsed.contexts[1].tolist() == [1, 0, 0]
+
+
+def named(*ids: str, **others: Any) -> list[dict[str, Any]]:
+    return [{"id": name, "features": {"arm": name} | others} for name in ids]
+
+
+def test_arms_that_hashing_makes_equal(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With --dim 16, the ids novel and puzzle have the same index and sign."""
+    with serving(tmp_path, dim=16) as (client, _):
+
+        def logged(*offered: dict[str, Any], **fields: Any) -> int:
+            client.post("/v1/recommend", json={"user": "ann", "arms": offered} | fields).raise_for_status()
+            return caplog.text.count("the same vector after hashing into 16 numbers")
+
+        vectors = [{"id": f"v{i}", "features": [1.0] * 16} for i in range(2)]
+        assert logged(*vectors) == 0
+        assert logged(*named("novel", "lamp")) == 0
+        assert logged({"id": "also novel", "features": {"arm": "novel", "price": 0}}) == 0
+        assert logged(*named("lamp", "puzzle"), exclude=["puzzle"]) == 0
+        assert logged(*named("lamp", "puzzle")) == 1  # the other arm was offered before
+        assert logged(*named("novel", "puzzle", "other", colour="red")) == 1  # written once
+    assert "arms 'novel' and 'puzzle' have different features" in caplog.text
+
+
+def test_search_for_equal_arms_is_limited(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(request_parsing, "CHECKED_PER_REQUEST", 2)
+    body = RecommendRequest("ann", [Arm(name, {"arm": name}) for name in ("a", "b", "novel", "c", "puzzle")])
+    check, parsed = CollisionCheck(), parse_request(body, 16)
+    check.check(parsed)
+    check.check(parsed)
+    assert not caplog.records
+    check.check(parsed)
+    assert "arms 'novel' and 'puzzle'" in caplog.text
+    caplog.clear()
+    monkeypatch.setattr(request_parsing, "CHECKED_ARMS", 2)
+    check = CollisionCheck()
+    for _ in range(3):
+        check.check(parsed)
+    assert not caplog.records
 
 
 def test_excluded_arms_have_no_contexts() -> None:

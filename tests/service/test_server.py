@@ -338,4 +338,5 @@ def test_missing_dependency_is_named(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, "serve", "--data-dir", str(tmp_path / "state"), "--dim", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert done.stderr == "locb: locb serve needs the package uvicorn: run pip install 'locb[service]'\n"
+    advice = "run make .venv/service in the clone, or pip install 'locb[service]'"
+    assert done.stderr == f"locb: locb serve needs the package uvicorn: {advice}\n"

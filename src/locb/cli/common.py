@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -28,7 +29,18 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-console = Console(highlight=False)
+PIPED_WIDTH = 1_000  # characters per line if the output is a file or a pipe, so that tables are complete
+
+
+def make_console() -> Console:
+    """Return the console for standard output. The width of a terminal or of ``COLUMNS`` limits the width of tables."""
+    made = Console(highlight=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = PIPED_WIDTH
+    return made
+
+
+console = make_console()
 
 Backend = Annotated[
     str,

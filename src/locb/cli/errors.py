@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -44,8 +45,18 @@ def leave(message: str, code: int) -> NoReturn:
     """Print an error message to stderr and exit. With ``--debug``, print the traceback of the current error first."""
     if debug_mode.get() and sys.exc_info()[0] is not None:
         traceback.print_exc()
+    message = _name_make_target(message)
     Console(stderr=True, highlight=False, soft_wrap=True).print(f"locb: {message}", style="red", markup=False)
     raise SystemExit(code)
+
+
+def _name_make_target(message: str) -> str:
+    """Add the make target to advice to install an extra, if the package runs from a clone of the repository."""
+    if not (Path(PACKAGE).parent.parent / "Makefile").exists():
+        return message
+    return re.sub(
+        r"run (pip install 'locb\[(?:client,)?(data|service)\]')", r"run make .venv/\2 in the clone, or \1", message
+    )
 
 
 def leave_without_package(command: str, extras: str, error: ImportError) -> NoReturn:

@@ -30,7 +30,7 @@ class PolicyCommand(TyperCommand):
         for name, spec in REGISTRY.items():
             console.print(Text(f" {name}" if spec.label == name else f" {name} ({spec.label})", style="cyan"))
             for line in describe_parameters(name, only=self.shown, for_service=self.for_service).splitlines():
-                console.print(Padding(Text(line), (0, 0, 0, 3)))
+                console.print(Padding(Text(line), (0, 0, 0, 3), expand=False))
             console.print()
 
 

@@ -41,8 +41,9 @@ _POLICY_OPTIONS = {
 }
 START_OPTION = (
     "Option for reading the log of --start-from, as name=value: format, user, chosen, arms, reward, time, "
-    "missing_reward, decimal, separator, header or position, as for locb evaluate. For a saved policy: users=FILE, a "
-    "text file with one user id per line. Repeat the option to set several."
+    "missing_reward, decimal, separator, header or position, as for locb evaluate; collisions=allow accepts arms with "
+    "equal vectors. For a saved policy: users=FILE, a text file with one user id per line. Repeat the option to set "
+    "several."
 )
 
 

@@ -12,7 +12,7 @@ import typer
 from rich.console import RenderableType
 from rich.live import Live
 
-from locb.cli.common import console, seconds
+from locb.cli.common import PIPED_WIDTH, console, seconds
 from locb.cli.errors import leave
 from locb.common.spans import SPANS
 
@@ -141,14 +141,19 @@ def _render(monitor: ServiceMonitor, height: int | None, plain: bool) -> Rendera
     from locb.report.terminal.user_view import render_user
 
     if monitor.user is not None:
-        return render_user(monitor.snapshot, monitor.user_data, console.width, plain=plain)
-    return render_service(monitor.snapshot, console.width, height, plain=plain)
+        return render_user(monitor.snapshot, monitor.user_data, _view_width(), plain=plain)
+    return render_service(monitor.snapshot, _view_width(), height, plain=plain)
+
+
+def _view_width() -> int:
+    """Return the width of the views, which fill all of it: at most 80 characters in a file or a pipe."""
+    return 80 if console.width == PIPED_WIDTH else console.width
 
 
 def _watch_run(folder: Path, every: float, once: bool, plain: bool) -> None:
     from locb.report.terminal.run_view import render_run
 
-    _show(lambda: render_run(folder, console.width, time.time(), plain=plain), every, once)
+    _show(lambda: render_run(folder, _view_width(), time.time(), plain=plain), every, once)
 
 
 def _show(draw: Callable[[], tuple[RenderableType, bool]], every: float, once: bool) -> None:

@@ -1,13 +1,16 @@
-"""Feature hashing: unit vectors of fixed dimension from named features, with signed hashing and a constant term."""
+"""Feature hashing: unit vectors of fixed dimension from named features, with signed hashing and a constant term.
+
+``EqualVectors`` finds arms that hashing makes indistinguishable.
+"""
 
 from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,6 +23,7 @@ SQRT_HALF = math.sqrt(0.5)  # the norm of the constant term, and the norm of all
 # and count as 0.
 CANCELLED = 1e-12
 VERSION = b"locb.features.v1"  # BLAKE2b personalization; another value would change every index and sign
+MAX_SEPARATING_DIM = 1024  # largest dim that ``find_collisions`` tries
 MAX_CACHED_KEYS, MAX_CACHED_KEY_LENGTH = 65_536, 128  # limits of the cache of hashed keys: keys, characters per key
 
 _short = reprlib.Repr()
@@ -111,6 +115,84 @@ def signed_indices(values: Values, dim: int) -> dict[str, int]:
     """
     keys, signed, _ = _hash_values(values, _check_dim(dim))
     return dict(zip(keys, signed, strict=True))
+
+
+class EqualVectors:
+    """Search for arms that have different named features but equal vectors, which no policy can distinguish.
+
+    Vectors are equal up to rounding. Features that are 0 do not count, because they change no vector.
+
+    Examples
+    --------
+    >>> found = EqualVectors()
+    >>> for arm in ("novel", "lamp", "puzzle"):
+    ...     print(found.add(arm, {"arm": arm}, feature_row({"arm": arm}, 16)))
+    None
+    None
+    novel
+    """
+
+    def __init__(self) -> None:
+        self.arms: dict[str, int] = {}  # hash of the vector of each arm
+        self._first: dict[int, tuple[str, int]] = {}  # first arm with a vector, and its features, by the hashes
+
+    def add(self, arm: str, values: Values, vector: Sequence[float]) -> str | None:
+        """Add an arm, and return an earlier arm that has an equal vector but other features, or None."""
+        keys, _, numbers = _hash_values(values, 2)
+        features = hash(frozenset((key, number) for key, number in zip(keys, numbers, strict=True) if number))
+        self.arms[arm] = hash(tuple([round(entry, 9) for entry in vector]))
+        first = self._first.setdefault(self.arms[arm], (arm, features))
+        return None if first[1] == features else first[0]
+
+    def discard(self, arm: str) -> None:
+        """Remove an arm, if it was added."""
+        vector = self.arms.pop(arm, None)
+        if vector is not None and self._first.get(vector, ("",))[0] == arm:
+            del self._first[vector]
+
+
+class Collisions(NamedTuple):
+    """Description of arms with equal vectors, and what to do."""
+
+    problem: str
+    advice: str
+
+
+def find_collisions(arms: Mapping[str, Values], dim: int, option: str) -> Collisions | None:
+    """Return a description of the arms that have different features but equal vectors, or None if there are none.
+
+    Parameters
+    ----------
+    arms : mapping of str to mapping
+        Named features of each arm by its id.
+    dim : int
+        The number of entries of the vectors.
+    option : str
+        How the user sets ``dim``, such as ``"--dim "``.
+    """
+    equal = dict(_equal_arms(arms, dim))
+    if not equal:
+        return None
+    (second, first), count = next(iter(equal.items())), len(equal.keys() | set(equal.values()))
+    problem = (
+        f"{count:,} of {len(arms):,} arms have the same vector as another arm after hashing into {dim} numbers, for "
+        f"example {first!r} and {second!r}: the policy cannot distinguish them"
+    )
+    larger = 1 << dim.bit_length()
+    while larger <= MAX_SEPARATING_DIM and next(_equal_arms(arms, larger), None) is not None:
+        larger *= 2
+    if larger <= MAX_SEPARATING_DIM:
+        return Collisions(problem, f"use {option}{larger}, the smallest power of two that separates all arms")
+    return Collisions(problem, f"no {option}N up to {MAX_SEPARATING_DIM:,} separates all arms: change their features")
+
+
+def _equal_arms(arms: Mapping[str, Values], dim: int) -> Iterator[tuple[str, str]]:
+    """Yield each arm that has the vector, but not the features, of an earlier arm, with that arm."""
+    found = EqualVectors()
+    for arm, values in arms.items():
+        first = found.add(arm, values, feature_row(values, dim))
+        if first is not None:
+            yield arm, first
 
 
 def _hash_values(values: Values, dim: int) -> tuple[list[str], list[int], list[float]]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from locb.common.arrays import Floats
+from locb.common.feature_hashing import EqualVectors, find_collisions
 from locb.policies.base.policy import finish
 from locb.recommender.events import MAX_ID_LENGTH
 from locb.recommender.interfaces import Problems
@@ -59,7 +60,8 @@ class Catalogue:
         self._positions: dict[str, int] = {}
         self._arms: list[Arm] = []
         self._contexts: Floats = np.empty((0, dim))
-        self._has_warned = False
+        self._scale_warned = False
+        self._vectors: EqualVectors | None = EqualVectors()  # None after a warning, which is issued once
 
     def __len__(self) -> int:
         return len(self._arms)
@@ -78,6 +80,7 @@ class Catalogue:
         kept = [arm for arm in self._arms if arm.id not in arms]
         contexts = self._contexts[[self._positions[arm.id] for arm in kept]]
         self._set([*kept, *added], np.concatenate([contexts, parsed.contexts]))
+        self._warn_if_equal(added, parsed.contexts)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove arms."""
@@ -85,6 +88,27 @@ class Catalogue:
         self._check_known(removed)
         kept = [position for position, arm in enumerate(self._arms) if arm.id not in removed]
         self._set([self._arms[position] for position in kept], self._contexts[kept])
+        self._forget(removed)
+
+    def _forget(self, ids: Iterable[str]) -> None:
+        if self._vectors is not None:
+            for arm_id in ids:
+                self._vectors.discard(arm_id)
+
+    def _warn_if_equal(self, added: Sequence[Arm], contexts: Floats) -> None:
+        """Issue a warning, once, if hashing gives two arms the same vector."""
+        found = self._vectors
+        if found is None:
+            return
+        self._forget(arm.id for arm in added)
+        named = [(arm.id, arm.features, row) for arm, row in zip(added, contexts, strict=True)]
+        equal = [found.add(arm, values, row.tolist()) for arm, values, row in named if isinstance(values, dict)]
+        if any(first is not None for first in equal):
+            self._vectors = None
+            named_arms = {arm.id: arm.features for arm in self._arms if isinstance(arm.features, dict)}
+            collisions = find_collisions(named_arms, self._dim, "features=")
+            if collisions is not None:
+                warnings.warn(f"{collisions.problem}; {collisions.advice}", stacklevel=4)
 
     def _set(self, arms: list[Arm], contexts: Floats) -> None:
         self._arms, self._contexts = arms, np.ascontiguousarray(contexts)
@@ -125,10 +149,10 @@ class Catalogue:
     def _make(self, arms: Mapping[str, Features], *, stacklevel: int) -> list[Arm]:
         """Return the arms, and warn about the first number that outweighs all other features of its arm."""
         made = make_arms(arms)
-        if not self._has_warned:
+        if not self._scale_warned:
             problem = next(filter(None, map(scale_problem, made)), None)
             if problem is not None:
-                self._has_warned = True
+                self._scale_warned = True
                 warnings.warn(problem, stacklevel=stacklevel)
         return made
 

@@ -40,9 +40,11 @@ class Recommender:
         Name of a policy in ``locb.POLICIES``.
     features : int, optional
         Number of features per arm: the length of vectors, and the ``dim`` of ``locb.features`` for named features. By
-        default, the length of the first vector in ``arms``, or 16 if there is none.
+        default, the length of the first vector in ``arms``, or 16 if there is none. For named features, choose about
+        ten times the number of different names and text values.
     arms : mapping of str to features, optional
-        Catalogue: the features of each arm by its id. ``recommend`` also accepts arms that are not in the catalogue.
+        Catalogue: the features of each arm by its id. ``recommend`` also accepts arms that are not in the catalogue. A
+        warning is issued, once, if hashing gives arms with different features the same vector.
     max_decisions : int, default 10000
         Number of recent decisions that are kept: rewards of older decisions are rejected.
     **parameters
@@ -325,8 +327,7 @@ class Recommender:
             If the file does not exist or cannot be opened.
         """
         state = saved_recommender.read(path)
-        assigned = ((index, name) for index, name in enumerate(state.users) if name is not None)
-        users = UserIndex(state.policy.n_users, assigned)
+        users = UserIndex(state.policy.n_users, ((i, name) for i, name in enumerate(state.users) if name is not None))
         loaded = cls.__new__(cls)
         loaded._set_up(state.model, state.policy, users, state.seq, state.max_decisions)
         loaded.add_arms(state.arms)

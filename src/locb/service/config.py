@@ -84,7 +84,8 @@ class ServiceConfig:
     )
     dim: int | None = _key(
         None,
-        "Number of features per arm. Named features are hashed into a vector of this length. Required for a new store.",
+        "Number of features per arm. Named features are hashed into a vector of this length: about ten times the "
+        "number of different names and text values is enough. Required for a new store.",
         POLICY,
     )
     parameters: dict[str, Any] = field(
@@ -107,8 +108,8 @@ class ServiceConfig:
         metadata={
             "key": Key(
                 "Options for reading the log of start_from by name: format, user, chosen, arms, reward, time, "
-                "missing_reward, decimal, separator and header; users is a file with the ids of the users of a saved "
-                "policy.",
+                "missing_reward, decimal, separator, header and position; collisions=allow accepts arms with equal "
+                "vectors; users is a file with the ids of the users of a saved policy.",
                 POLICY,
             )
         },

@@ -4,6 +4,7 @@ came in over HTTP, and a log that a service has written gives the same policy, b
 import logging
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -166,7 +167,7 @@ def test_unfinished_import_is_repeated_and_never_served(
     count = 500
     table = {
         "user": [f"u{i % 9}" for i in range(count)],
-        "arm": ["a", "b"] * (count // 2),
+        "arm": ["a", "c"] * (count // 2),
         "reward": [1.0, 0.0] * (count // 2),
     }
     pl.DataFrame(table).write_csv(tmp_path / "log.csv")
@@ -198,6 +199,61 @@ def test_unfinished_import_is_repeated_and_never_served(
         assert service.policy.served.sum() == count
         assert len(list((store.folder / "snapshots").iterdir())) == 1
     assert check_log(store.folder, store.url)[:2] == (2 * count + 9, [])
+
+
+def test_progress_has_the_remaining_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = "".join(f"u{i % 9},{i % 2}\n" for i in range(200))
+    (tmp_path / "log.csv").write_text("user,reward,arm\n" + rows.replace("\n", ",a\n"))
+    monkeypatch.setattr(start, "BATCH_EVENTS", 0)  # 100 events per transaction, the minimum
+    monkeypatch.setattr(start, "REPORT_INTERVAL", 0.0)
+    ticks = iter(range(100))
+    monkeypatch.setattr(start, "time", SimpleNamespace(monotonic=lambda: float(next(ticks))))
+    with caplog.at_level(logging.INFO, "locb.service"):
+        Service(
+            ServiceConfig(tmp_path / "state", policy="linucb-ind", dim=3, start_from=str(tmp_path / "log.csv"))
+        ).log.close()
+    shown = [message for message in caplog.messages if " per second" in message]
+    assert shown[1] == "learned 100 rewards of 200 (50%), 50 per second, about 2 s left"
+    assert shown[-1].startswith("learned 200 rewards of 200 (100%)")
+    assert "left" not in shown[-1]
+
+
+def test_features_of_an_imported_log_have_names(tmp_path: Path) -> None:
+    log, rng = tmp_path / "log.csv", np.random.default_rng(0)
+    rows = [
+        f"u{i % 5},{arm},{int(rng.random() < chance)}\n"
+        for i in range(200)
+        for arm, chance in (("lamp", 0.8), ("rug", 0.1))
+    ]
+    log.write_text("user,arm,reward\n" + "".join(rows))
+    for _ in range(2):  # the second start only opens the store
+        with serving(tmp_path / "state", policy="locb", dim=16, start_from=str(log)) as (client, _):
+            indices = client.get("/v1/users/u1").json()["feature_indices"]
+            assert set(indices) == {"arm=lamp", "arm=rug"}
+            top = client.get("/v1/groups").json()["clusters"][0]["top_features"]
+            assert top[0]["feature"] == "arm=lamp"
+
+
+def test_arms_that_hashing_makes_equal(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With --dim 16, the ids novel and puzzle have the same index and sign."""
+    assert np.array_equal(locb.features({"arm": "novel"}, 16), locb.features({"arm": "puzzle"}, 16))
+    log, items = tmp_path / "log.csv", ["dumbbell", "yoga-mat", "tea-set", "lamp", "novel", "puzzle", "mug", "rug"]
+    log.write_text("user,arm,reward\n" + "".join(f"ann,{item},1\n" for item in items))
+    pair = "2 of 8 arms have the same vector .* hashing into 16 numbers, for example 'novel' and 'puzzle'"
+    with pytest.raises(ValueError, match=f"{pair}.*; use --dim 64, the smallest power of two .* collisions=allow"):
+        Service(ServiceConfig(tmp_path / "state", dim=16, start_from=str(log)))
+    with pytest.raises(ValueError, match="--start-option collisions must be 'allow', not 'no'"):
+        Service(ServiceConfig(tmp_path / "state", dim=16, start_from=str(log), start_options={"collisions": "no"}))
+    with serving(tmp_path / "state", dim=64, start_from=str(log)):  # the refused imports have written nothing
+        assert "have the same vector" not in caplog.text
+    allowed = {"start_from": str(log), "start_options": {"collisions": "allow"}}
+    with serving(tmp_path / "allowed", dim=16, **allowed):
+        assert "2 of 8 arms have the same vector" in caplog.text
+    log.write_text("user,arm,reward\n" + "".join(f"ann,{item},1\n" for item in range(3000)))
+    with pytest.raises(ValueError, match="no --dim N up to 1,024 separates all arms"):
+        Service(ServiceConfig(tmp_path / "many", dim=16, start_from=str(log)))
 
 
 def test_sources_that_are_refused(tmp_path: Path) -> None:

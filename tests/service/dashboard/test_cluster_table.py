@@ -135,6 +135,21 @@ def test_probabilities_of_eloc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             assert detail["no_cluster_probability"] == pytest.approx(1.0 - batch.weights[user].sum())
 
 
+def test_duplicates_count_as_one_cluster(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, service = served
+    before = get(client, "/v1/status")["clusters"]
+    summary = type(service.policy).group_summary_steps
+
+    def with_duplicates(policy: Any) -> Any:
+        found = yield from summary(policy)
+        return found._replace(same_as=np.array([0, 0, *range(2, len(found.names))]))
+
+    monkeypatch.setattr(type(service.policy), "group_summary_steps", with_duplicates)
+    wait_for(lambda: sum(get(client, "/v1/status")["clusters"].values()) == sum(before.values()) - 1)
+    wait_for(lambda: get(client, "/v1/groups")["returned"] + get(client, "/v1/groups")["forming"] == 3)
+    assert len(get(client, "/v1/groups")["clusters"]) == 4
+
+
 def test_policy_without_probabilities(served: Any) -> None:
     client, _ = served
     assert get(client, "/v1/status")["sure_users"] is None

@@ -1,9 +1,11 @@
 """Listed clusters of the map, and the cluster that determines the colour of each user."""
 
+import numpy as np
 import pytest
 from dashboard_data import make_state
 
-from locb.service.dashboard.map import project
+from locb.recommender.user_index import UserIndex
+from locb.service.dashboard.map import project, to_response
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,19 @@ def test_listed_clusters(clusters: list[list[int]], listed: list[int], shown: li
     assert projected.clusters.tolist() == listed
     assert projected.shown.tolist() == shown
     assert projected.cluster.tolist() == cluster
+
+
+def test_outliers_are_drawn_at_the_edge() -> None:
+    state = make_state(40)
+    users = UserIndex(40, [(index, f"u{index}") for index in range(40)])
+    assert to_response(project(state, None, None), state, users).description == "All 40 users"
+    state.sample_theta[7] = 300.0, 0.0
+    shown = to_response(project(state, None, None), state, users)
+    assert shown.description == "All 40 users; 1 far from most others is drawn at the edge"
+    x = np.array(shown.points.x)
+    others = np.delete(x, 7)
+    assert np.ptp(x) < 4.0 * np.ptp(others)
+    assert np.abs(x - np.median(x)).argmax() == 7
 
 
 def test_number_of_listed_clusters_is_limited() -> None:

@@ -16,7 +16,16 @@ from locb.recommender.events import CORRECTION, DEFAULT, REWARD, DecisionRow, Ob
 from locb.service.packed_responses import PackedSource
 from locb.service.stats import event_stats as event_stats_module
 from locb.service.stats import history_backfill
-from locb.service.stats.event_stats import DAY, FIVE_MINUTES, RETENTION, TEN_SECONDS, THREE_HOURS, Counts, EventStats
+from locb.service.stats.event_stats import (
+    DAY,
+    FIVE_MINUTES,
+    RETENTION,
+    TEN_SECONDS,
+    THREE_HOURS,
+    Counts,
+    EventStats,
+    uses_group,
+)
 from locb.service.stats.history_backfill import backfill, match_corrections
 from locb.service.store.log import EventLog
 from locb.service.store.schema import observations
@@ -27,6 +36,13 @@ RESPONSES = {
     False: packed_response(PackedSource("cluster", 0, 1.0, 1, 4)),
     True: packed_response(PackedSource("user", None, 0.4, 1, 4), PackedSource("neighbourhood", 0, 0.6, 2, 4)),
 }
+
+
+def test_a_decision_uses_groups_if_half_of_its_estimate_comes_from_them() -> None:
+    group = PackedSource("neighbourhood", 0, 0.4, 9, 4)
+    assert not uses_group([PackedSource("population", None, 0.6, 9, 4), group])
+    assert uses_group([PackedSource("population", None, 0.4, 9, 4), group, PackedSource("other", None, 0.2, 9, 4)])
+    assert not uses_group([PackedSource("neighbourhood", 0, 1.0, 1, 4)])
 
 
 def random_batches(rng: random.Random, count: int, start: float) -> tuple[list[Records], list[list[bool]]]:

@@ -39,9 +39,12 @@ def group_map(names: list[str]) -> Any:
     )
 
 
-def likes_chart(groups: list[str], features: list[str]) -> Any:
-    """Return a heat map of what groups like. The dataset ``rows`` has group, feature, effect and difference."""
-    scale = alt.Scale(domainMid=0, range=list(HEAT_COLOURS))
+def likes_chart(groups: list[str], features: list[str], limit: float) -> Any:
+    """Return a heat map of what groups like. The dataset ``rows`` has group, feature, effect and difference.
+
+    Differences of ``limit`` or more have the strongest colour.
+    """
+    scale = alt.Scale(domain=[-limit, -limit / 2, 0, limit / 2, limit], range=list(HEAT_COLOURS), clamp=True)
     return (
         alt.Chart(alt.NamedData(name="rows"))
         .mark_rect()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from locb.common.arrays import limit_outliers
 from locb.logs.groups.user_groups import UserGroups
 from locb.report.charts.group_charts import SHOWN_GROUPS, gamma_chart, group_map, likes_chart
 from locb.report.charts.report_maps import project
@@ -25,6 +26,7 @@ from locb.report.tables.groups_table import (
 )
 
 MAP_USERS = 1500  # users on the map
+COLOURED_USERS = 0.95  # share of the users in groups whose differences determine the colours
 CHART_GROUPS, CHART_FEATURES = 20, 30  # groups and features in the chart of what members like
 GROUP_NOTE = (
     "Groups are numbered by size, the largest is 0. Certificate: upper bound on the distance between any two members. "
@@ -81,11 +83,13 @@ def _charts(found: UserGroups) -> dict[str, dict[str, Any]]:
     charts: dict[str, dict[str, Any]] = {}
     if found.users.height > 1:
         by_rows = np.argsort(-found.users["rows"].to_numpy(), kind="stable")[:MAP_USERS]
-        rows = map_rows(found, project(found.theta[by_rows]), by_rows, SHOWN_GROUPS)
+        points, outliers = limit_outliers(project(found.theta[by_rows]))
+        rows = map_rows(found, points, by_rows, SHOWN_GROUPS)
+        note = MAP_NOTE + (f" {outliers:,} users far from most others are drawn at the edge." if outliers else "")
         present = {row["group"] for row in rows}
         names = sorted((name for name in present if name.isdigit()), key=int)
         names += sorted(name for name in present if not name.isdigit())
-        charts["map"] = {"title": "Map of users", "description": MAP_NOTE, "spec": group_map(names), "rows": rows}
+        charts["map"] = {"title": "Map of users", "description": note, "spec": group_map(names), "rows": rows}
     if found.groups.height:
         charts["likes"] = _likes(found)
     if found.gammas.height:
@@ -110,8 +114,22 @@ def _likes(found: UserGroups) -> dict[str, Any]:
     features = spread["feature"].head(CHART_FEATURES).to_list()
     rows = shown.filter(pl.col("feature").is_in(features)).with_columns(pl.col("group").cast(pl.String)).to_dicts()
     groups = [str(group) for group in range(min(found.groups.height, CHART_GROUPS))]
-    spec = likes_chart(groups, features)
-    return {"title": "What members like", "description": LIKES_NOTE, "spec": spec, "rows": rows}
+    limit, largest = _colour_limit(found, rows)
+    note = LIKES_NOTE
+    if limit < largest:
+        note += f" Differences of {limit:.3g} or more have the same colour; those of small groups reach {largest:.3g}."
+    spec = likes_chart(groups, features, limit)
+    return {"title": "What members like", "description": note, "spec": spec, "rows": rows}
+
+
+def _colour_limit(found: UserGroups, rows: list[dict[str, Any]]) -> tuple[float, float]:
+    """Return the largest difference of the largest groups with ``COLOURED_USERS`` of the users, and of all groups."""
+    sizes = found.groups["users"].to_numpy()
+    before = np.cumsum(sizes) - sizes  # groups are sorted by size
+    large = {str(group) for group in np.flatnonzero(before < COLOURED_USERS * sizes.sum()).tolist()}
+    differences = [(row["group"] in large, abs(row["difference"])) for row in rows]
+    largest = max((value for _, value in differences), default=0.0) or 1.0
+    return max((value for inside, value in differences if inside), default=0.0) or largest, largest
 
 
 def _csv(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

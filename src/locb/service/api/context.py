@@ -9,6 +9,7 @@ from locb.service.api.limits import Limits
 from locb.service.api.metrics import Metrics
 from locb.service.core.service import Service
 from locb.service.dashboard.views import Views
+from locb.service.request_parsing import CollisionCheck
 
 
 class AppContext:
@@ -21,4 +22,5 @@ class AppContext:
         self.limits = Limits(service.config.max_in_flight, service.config.max_body, service.config.max_feature_names)
         self.metrics = Metrics(service, self.limits)
         self.views = Views(service)
+        self.collisions = CollisionCheck()
         self.parsing = asyncio.Lock()  # held while a large request is parsed

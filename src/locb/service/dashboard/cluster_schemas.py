@@ -146,8 +146,12 @@ class ClusterTable(ResponseModel):
     """Page of the table of clusters."""
 
     total: Annotated[int, Meta(description="Number of clusters that match the search.")]
-    returned: Annotated[int, Meta(description="Number of final clusters, whether or not they match the search.")]
-    forming: Annotated[int, Meta(description="Number of all other clusters, which can still change.")]
+    returned: Annotated[
+        int, Meta(description="Number of final clusters, whether or not they match the search. Duplicates count once.")
+    ]
+    forming: Annotated[
+        int, Meta(description="Number of all other clusters, which can still change. Duplicates count once.")
+    ]
     max_distance: Annotated[
         float,
         Meta(

@@ -105,8 +105,8 @@ class _Selection(NamedTuple):
 
     clusters: Ints  # positions in the state of the clusters that match, in order
     names: list[str | None]  # of all clusters
-    returned: int  # number of final clusters
-    forming: int  # number of clusters that can still change
+    returned: int  # number of final clusters, without duplicates
+    forming: int  # number of clusters that can still change, without duplicates
 
 
 def _select(state: StateView, users: UserIndex, query: TableQuery) -> _Selection:
@@ -118,10 +118,11 @@ def _select(state: StateView, users: UserIndex, query: TableQuery) -> _Selection
     names = _representative_names(indices, users)
     # A cluster whose representative was erased in the meantime is omitted.
     existing = [k for k, (index, name) in enumerate(zip(indices, names, strict=True)) if index < 0 or name is not None]
-    returned = int(state.returned[existing].sum())
+    distinct = [k for k in existing if state.same_as[k] == k]
+    returned = int(state.returned[distinct].sum())
     text = query.search.casefold()
     found = [k for k in existing if text in (names[k] or "").casefold()] if text else existing
-    return _Selection(_sort(state, found, names, query.sort), names, returned, len(existing) - returned)
+    return _Selection(_sort(state, found, names, query.sort), names, returned, len(distinct) - returned)
 
 
 def _sort(state: StateView, clusters: list[int], names: list[str | None], sort: str) -> Ints:

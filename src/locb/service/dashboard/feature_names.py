@@ -1,4 +1,4 @@
-"""Names of features, collected from recent requests and responses."""
+"""Names of features, collected from recent requests and responses, and from the log that the service started from."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class FeatureNames:
         self._names, self._positions = list(indices), np.array(list(indices.values()), np.int64)
 
     @classmethod
-    def read(cls, requests: Sequence[tuple[bytes, bytes]], dim: int) -> FeatureNames:
+    def read(cls, requests: Sequence[tuple[bytes, bytes]], dim: int, imported_arms: Sequence[str] = ()) -> FeatureNames:
         """Return the ``MAX_NAMES`` most frequent of the first ``NAMES_READ`` feature names in requests from the log.
 
         The requests of Azure Personalizer clients are stored without names. Their responses have the names of the
-        features of the recommended arm.
+        features of the recommended arm. The names of ``imported_arms``, whose feature ``arm`` is their id, come last.
         """
         counts: Counter[str] = Counter()
         indices: dict[str, int] = {}
@@ -61,6 +61,10 @@ class FeatureNames:
                     break
             if remaining <= 0:
                 break
+        for arm in imported_arms if dim > 1 else ():
+            found = signed_indices({"arm": arm}, dim)
+            indices |= found
+            counts.update(dict.fromkeys(found, 0))
         by_frequency = sorted(counts, key=counts.__getitem__, reverse=True)
         return cls({name: indices[name] for name in by_frequency[:MAX_NAMES]})
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from locb.common.arrays import Floats, Ints
+from locb.common.arrays import Floats, Ints, limit_outliers
 from locb.policies.state.locb_state import random_hash_keys
 from locb.recommender.user_index import UserIndex
 from locb.service.dashboard.schemas import Map, MapCluster, MapPoints
@@ -175,7 +175,8 @@ def to_response(projected: ProjectedState, state: StateView, users: UserIndex) -
         )
         for k, shown in zip(projected.clusters.tolist(), projected.shown.tolist(), strict=True)
     ]
-    x, y = projected.points[existing].round(5).T.tolist()
+    limited, outliers = limit_outliers(projected.points[existing])
+    x, y = limited.round(5).T.tolist()
     points = MapPoints(
         [names[row] or "" for row in existing],
         x,
@@ -186,6 +187,8 @@ def to_response(projected: ProjectedState, state: StateView, users: UserIndex) -
     )
     projection_id = None if projected.projection is None else projected.projection.id
     description = _describe_sample(len(existing), state.n_estimates)
+    if outliers:
+        description += f"; {outliers:,} far from most others {'is' if outliers == 1 else 'are'} drawn at the edge"
     return Map(
         projection_id, projected.explained_variance, state.n_estimates, len(existing), description, clusters, points
     )

@@ -29,8 +29,8 @@ ChangeBound = Annotated[
 class ClusterCounts(ResponseModel):
     """Number of clusters by state."""
 
-    returned: Annotated[int, Meta(description="Number of final clusters.")]
-    forming: Annotated[int, Meta(description="Number of clusters that can still change.")]
+    returned: Annotated[int, Meta(description="Number of final clusters. Duplicates count once.")]
+    forming: Annotated[int, Meta(description="Number of clusters that can still change. Duplicates count once.")]
 
 
 class StoreStatus(ResponseModel):
@@ -84,8 +84,8 @@ class Status(ResponseModel):
     cluster_based_share: Annotated[
         float | None,
         Meta(
-            description="Share of the decisions of the last hour whose estimate used rewards of a cluster of more than "
-            'one user, not counting "everyone" and "population"; null if unknown.'
+            description="Share of the decisions of the last hour whose estimate comes, at least half of it by weight, "
+            'from clusters of more than one user, not counting "everyone" and "population"; null if unknown.'
         ),
     ]
     clusters: ClusterCounts
@@ -211,7 +211,10 @@ class Map(ResponseModel):
     ]
     users: Annotated[int, Meta(description="Number of users with an estimate.")]
     shown: Annotated[int, Meta(description="Number of users on the map.")]
-    description: Annotated[str, Meta(description="Text that states which users are on the map.")]
+    description: Annotated[
+        str,
+        Meta(description="Text that states which users are on the map, and how many of them are drawn at its edge."),
+    ]
     clusters: Annotated[
         list[MapCluster],
         Meta(

@@ -27,7 +27,7 @@ def status(service: Service, state: StateView | None, returned: Bools, store_byt
     state : StateView or None
         Captured state. With None, the number of users with rewards is too low during a backfill.
     returned : (K,) bools
-        Whether each cluster is final.
+        Whether each cluster is final. Duplicates of other clusters are omitted.
     store_bytes : int or None
         Size of the store in bytes; None if unknown.
     version : str

@@ -6,6 +6,8 @@ import asyncio
 import time
 from importlib.metadata import version
 
+import numpy as np
+
 from locb.service.core.service import Service
 from locb.service.dashboard.cache import (
     FEATURE_NAMES_TTL,
@@ -30,6 +32,7 @@ from locb.service.dashboard.state_view import StateView, capture, summarize_grou
 from locb.service.dashboard.status import status, store_size
 from locb.service.responses import encode_json
 from locb.service.store.database import StoreError
+from locb.service.store.schema import START_SETTING
 
 STATE_TIMEOUT = 0.3  # seconds that the status waits for a captured state
 
@@ -104,7 +107,13 @@ class Views:
     async def _compute_status(self) -> bytes:
         state = await self._state.get_within(self._data_version, STATE_TIMEOUT)
         size = await self._store_size.get(self._data_version)
-        returned = (await summarize_groups(self._service)).returned if state is None else state.returned
+        if state is None:
+            summary = await summarize_groups(self._service)
+            same_as, returned = summary.same_as, summary.returned
+        else:
+            same_as, returned = state.same_as, state.returned
+        if same_as is not None:  # duplicates count as one cluster
+            returned = returned[same_as == np.arange(len(same_as))]
         return encode_json(status(self._service, state, returned, size, self._version))
 
     async def _compute_history(self, span: str, baseline: Baseline | None) -> bytes:
@@ -138,11 +147,14 @@ class Views:
         return await capture(self._service)
 
     async def _read_feature_names(self) -> FeatureNames:
+        log = self._service.log
         try:
-            requests = await asyncio.to_thread(self._service.log.recent_requests, REQUESTS_READ, BYTES_READ)
+            requests = await asyncio.to_thread(log.recent_requests, REQUESTS_READ, BYTES_READ)
+            started = (await asyncio.to_thread(log.settings)).get(START_SETTING) or {}
         except StoreError:
             return FeatureNames({})  # features have no names until the store is available again
-        return await asyncio.to_thread(FeatureNames.read, requests, self._service.model.dim)
+        imported_arms = started.get("arms", ())
+        return await asyncio.to_thread(FeatureNames.read, requests, self._service.model.dim, imported_arms)
 
     async def _measure_store(self) -> int | None:
         return await asyncio.to_thread(store_size, self._service)

@@ -1,7 +1,8 @@
 """Counts of decisions and rewards per time bucket, and of rewards per user.
 
-A decision *used a group* if its estimate is based, at least in part, on the rewards of a group of more than one user: a
-cluster, a component or a neighbourhood. The *history* is the part of the log that was written before counting started.
+A decision *used a group* if at least half of its estimate, by weight, is based on the rewards of groups of more than
+one user: clusters, components or neighbourhoods. The *history* is the part of the log that was written before counting
+started.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ PENDING_SECONDS = DAY  # age of a decision from which its reward is no longer co
 MAX_UNCOUNTED = 2_048  # maximum number of events that wait to be counted; counting so many takes about 1 ms
 COLUMNS = 7
 DECISIONS, CLASSIFIED, GROUPED, REWARDS, SUM, SQUARES, UNREWARDED = range(COLUMNS)
+MIN_GROUP_WEIGHT = 0.5  # of all groups together, in a decision that used a group
 GROUP_KINDS = ("cluster", "component", "neighbourhood", "other")  # kinds of evidence sources that are groups of users
 
 
@@ -273,7 +275,7 @@ class EventStats:
 
 
 def uses_group(evidence: Iterable[PolicyEvidenceSource | PackedSource] | bytes | None) -> bool:
-    """Return whether a decision used a group of more than one user.
+    """Return whether at least half of the estimate of a decision, by weight, comes from groups of more than one user.
 
     Parameters
     ----------
@@ -283,7 +285,5 @@ def uses_group(evidence: Iterable[PolicyEvidenceSource | PackedSource] | bytes |
     if isinstance(evidence, bytes):
         explanation = unpack(evidence).explanation
         evidence = None if explanation is None else explanation.sources
-    for source in evidence or ():
-        if source.kind in GROUP_KINDS and source.users is not None and source.users > 1:
-            return True
-    return False
+    groups = [source for source in evidence or () if source.kind in GROUP_KINDS and (source.users or 0) > 1]
+    return sum(source.weight for source in groups) >= MIN_GROUP_WEIGHT

@@ -38,6 +38,7 @@ async def rank(app: AppContext, body: RankRequest) -> RankResponse:
     service = app.service
     steps = _parse_steps(body, service.model.dim, service.config.personalizer_user)
     parsed, deferred = await parse_in_steps(steps, app.parsing)
+    app.collisions.check(parsed)
     outcome = await service.committer.execute(RecommendCommand(parsed, time.time(), deferred))
     assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
     ranked = [ranked_arm.arm for ranked_arm in _decode_ranking(outcome.response).ranking]

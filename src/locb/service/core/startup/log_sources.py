@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from locb.common.arrays import Bools, Floats, Ints
-from locb.common.feature_hashing import feature_row
+from locb.common.feature_hashing import feature_row, find_collisions
 from locb.common.live_store import store_address
 from locb.logs.arm_features import identity_features
 from locb.logs.log import Log, LogWarning, SkippedRows
@@ -23,7 +23,8 @@ from locb.service.core.startup.table_events import TableEvents, immediate_reward
 from locb.service.store.export import StoredLog
 
 _COLUMNS = ("user", "chosen", "arms", "reward", "time")
-READER_OPTIONS = ("format", *_COLUMNS, "missing_reward", "decimal", "separator", "header", "position")
+COLLISIONS = "collisions"  # the option that accepts arms with equal vectors
+READER_OPTIONS = ("format", *_COLUMNS, "missing_reward", "decimal", "separator", "header", "position", COLLISIONS)
 EXPORT_COLUMNS = {"decision_id", "user", "time", "context", "seq", "observations"}  # of an export with all rewards
 
 
@@ -48,6 +49,8 @@ class LogSource:
         Number of features per arm.
     notes : list of str
         What is not imported, and assumptions.
+    arm_ids : sequence of str
+        Ids of the arms, if the feature of each arm is its id; otherwise empty.
     model : dict or None
         Model of the service that has written the log, if it is known.
     close : callable
@@ -58,6 +61,7 @@ class LogSource:
     count: int
     dim: int
     notes: list[str] = field(default_factory=list)
+    arm_ids: Sequence[str] = ()
     model: dict[str, Any] | None = None
     close: Callable[[], None] = lambda: None
 
@@ -72,19 +76,22 @@ def open_log_source(source: str, dim: int | None, options: dict[str, Any], prefi
     dim : int or None
         Number of features per arm. If None, it is that of the log.
     options : dict
-        Options of ``locb.Log.read``.
+        Options of ``locb.Log.read``, and ``collisions="allow"`` to accept arms with equal vectors.
     prefix : str
         Start of the ids of decisions that have none.
 
     Raises
     ------
     ValueError
-        If the log cannot be read, has no reward, or does not have ``dim`` features per arm.
+        If the log cannot be read, has no reward, does not have ``dim`` features per arm, or has arms with equal
+        vectors, which the policy could not distinguish.
     """
     for name in options:
         if name not in READER_OPTIONS:
             allowed = ", ".join(READER_OPTIONS)
             raise ValueError(f"--start-option {name} is not an option for reading a log: its options are {allowed}")
+    if options.get(COLLISIONS, "allow") != "allow":
+        raise ValueError(f"--start-option {COLLISIONS} must be 'allow', not {options[COLLISIONS]!r}")
     address = store_address(source)
     if address is not None and options.get("format", "auto") in ("auto", "store"):
         if options.keys() - {"format"}:
@@ -111,7 +118,8 @@ def _open_store(address: str) -> LogSource:
         log.close()
         reason = "it started from a saved policy, whose observations are not in the log"
         raise ValueError(f"a service cannot start from the store {log.name}: {reason}; start from that policy instead")
-    return LogSource(StoreEvents(log), log.counts(log.last_event())[1], model["dim"], [], model, log.close)
+    count = log.counts(log.last_event())[1]
+    return LogSource(StoreEvents(log), count, model["dim"], model=model, close=log.close)
 
 
 # Exports of a service
@@ -193,7 +201,7 @@ def _unix_times(column: Any) -> Floats:
 def _open_log(files: list[Path], dim: int | None, options: dict[str, Any], prefix: str) -> LogSource:
     log_format = options.get("format", "auto")
     log_format = detect_format(files) if log_format == "auto" else log_format
-    given = options | {"format": log_format}
+    given = {name: value for name, value in options.items() if name != COLLISIONS} | {"format": log_format}
     if dim is not None and log_format in ("table", "dsjson"):
         given["dim"] = dim  # named features are hashed as in the service
     with warnings.catch_warnings():
@@ -203,9 +211,16 @@ def _open_log(files: list[Path], dim: int | None, options: dict[str, Any], prefi
     if not log.has_users:
         raise ValueError("the log names no users: name the column of the user, as --start-option user=COLUMN")
     features = log.features
+    hashed_ids: Sequence[str] = ()
     if log.arm_ids and np.array_equal(features, identity_features(log.arm_ids)):
         if dim is None:
             raise ValueError("--dim is required, because the arms of the log have only ids: add --dim N")
+        equal = find_collisions({arm: {"arm": arm} for arm in log.arm_ids}, dim, "--dim ")
+        if equal is not None:
+            if COLLISIONS not in options:
+                raise ValueError(f"{equal.problem}; {equal.advice}, or add --start-option {COLLISIONS}=allow")
+            notes.append(equal.problem)
+        hashed_ids = tuple(log.arm_ids)
         features = np.array([feature_row({"arm": arm}, dim) for arm in log.arm_ids])
         example = '{"arm": ID}'
         notes.append(f"arms have only ids: each is learned with the features {example}, which requests must send, too")
@@ -240,4 +255,4 @@ def _open_log(files: list[Path], dim: int | None, options: dict[str, Any], prefi
         features,
         log.rows_of(log.chosen).astype(np.int64),
     )
-    return LogSource(events, rewarded, int(features.shape[1]), notes)
+    return LogSource(events, rewarded, int(features.shape[1]), notes, hashed_ids)

@@ -39,6 +39,7 @@ BATCH_BYTES = 1 << 25  # bytes of features per transaction
 EXTEND_BATCHES = (
     100  # transactions between extensions of the table of user decisions, which are faster if they are rare
 )
+MAX_ARM_IDS = 2_000  # ids of hashed arms that are kept, for the names of features on the dashboard
 REPORT_INTERVAL = 2.0  # seconds between messages about the progress
 USERS = "users"  # the option of a saved policy
 _log = logging.getLogger("locb.service")
@@ -112,7 +113,8 @@ def _start_from_log(config: ServiceConfig, log: EventLog, store_id: str, name: s
     if isinstance(importer.policy, SupportsSnapshot):
         snapshots.write_if_supported(importer.policy, importer.last_seq)
         snapshots.wait()
-    values = {tables.START_SETTING: {"source": name, "observations": importer.observations}}
+    arm_ids = list(opened.arm_ids[:MAX_ARM_IDS])
+    values = {tables.START_SETTING: {"source": name, "observations": importer.observations, "arms": arm_ids}}
     _finish(log, store_id, model, values | {tables.DROPPED_SETTING: importer.last_seq})
     _log.info("learned %d rewards of %d users from %s", importer.observations, importer.users, name)
 
@@ -198,7 +200,9 @@ class Importer:
     def _report(self, seconds: float) -> None:
         rate = self.observations / max(seconds, 1e-9)
         share = f" of {self._count:,} ({self.observations / self._count:.0%})" if self._count else ""
-        _log.info("learned %s rewards%s, %s per second", f"{self.observations:,}", share, f"{rate:,.0f}")
+        left = (self._count - self.observations) / rate if rate else 0.0
+        time_left = f", about {left:,.0f} s left" if left > 0.0 else ""
+        _log.info("learned %s rewards%s, %s per second%s", f"{self.observations:,}", share, f"{rate:,.0f}", time_left)
 
 
 # Saved policies
