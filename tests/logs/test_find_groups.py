@@ -18,7 +18,7 @@ from locb.logs.groups.mixture import compute_evidence, fit_population, group_evi
 from locb.logs.groups.row_source import open_rows
 from locb.logs.groups.stability import measure_stability
 from locb.logs.groups.sum_pass import sum_by_user
-from logs.group_oracle import Scenario, draw_scenario, ellipsoid, log_evidence, true_width, user_rows
+from logs.group_oracle import Scenario, draw_scenario, ellipsoid, log_evidence, standardize, true_width, user_rows
 
 SEEDS = range(5)
 
@@ -52,7 +52,7 @@ def test_certificates_are_at_least_the_true_width(method: str, gamma: float | No
     for seed in SEEDS:
         drawn = draw_scenario(seed, n_users=24, rows=48_000, raw_dim=2, n_clusters=3)
         found = locb.find_groups(
-            drawn.frame, features=drawn.features, method=method, gamma=gamma, replicates=0, norm_bound=1.0
+            drawn.frame, features=drawn.vector, method=method, gamma=gamma, replicates=0, norm_bound=1.0
         )
         for members, row in zip(members_of(found), found.groups.iter_rows(named=True), strict=True):
             assert row["certificate"] >= true_width(drawn.theta, members)
@@ -66,7 +66,7 @@ def test_certificates_are_at_least_the_true_width(method: str, gamma: float | No
 
 def test_evidence_equals_the_density_of_the_rewards() -> None:
     drawn = draw_scenario(9, n_users=5, rows=100, n_clusters=1)
-    sums = sum_by_user(open_rows(drawn.frame, "auto", {"features": drawn.features}))
+    sums = sum_by_user(open_rows(drawn.frame, "auto", {"features": drawn.vector}))
     rows, noise, variance = sums.block(slice(None)), 0.2, within_variance(0.5, sums.dim)
     population = fit_population(rows, noise, sums.dim)
     evidence = compute_evidence(rows, population, variance, sums.dim)
@@ -74,7 +74,7 @@ def test_evidence_equals_the_density_of_the_rewards() -> None:
     found = group_evidence(evidence, centres)
     covariance = np.linalg.inv(unpack_symmetric(population.prior[0, sums.dim :], sums.dim))
     for index, user in enumerate(sums.ids):
-        x, r = user_rows(drawn.frame, drawn.features, user)
+        x, r = user_rows(drawn.frame, drawn.vector, user)
         for group, centre in enumerate(centres):
             expected = log_evidence(x, r, centre, variance * np.eye(sums.dim), noise)
             assert found[index, group] == pytest.approx(expected, abs=1e-8)
@@ -88,7 +88,7 @@ def test_radii_and_components_equal_slow_ones() -> None:
     for alpha in (0.05, 0.1, 0.15, 0.2, 0.35):
         found = locb.find_groups(
             drawn.frame,
-            features=drawn.features,
+            features=drawn.vector,
             method="off-club",
             alpha=alpha,
             replicates=0,
@@ -96,7 +96,7 @@ def test_radii_and_components_equal_slow_ones() -> None:
             gamma=0.2,
         )
         order = found.users["user"].to_list()
-        rows = [ellipsoid(*user_rows(drawn.frame, drawn.features, user), 40, 0.5, 0.1, 1.0) for user in order]
+        rows = [ellipsoid(*user_rows(drawn.frame, drawn.vector, user), 40, 0.5, 0.1, 1.0) for user in order]
         theta, radii = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
         np.testing.assert_allclose(found.theta, theta, atol=1e-10)
         np.testing.assert_allclose(found.users["radius"], radii, rtol=1e-10)
@@ -110,7 +110,7 @@ def test_radii_and_components_equal_slow_ones() -> None:
 
 def test_members_of_locb_are_within_half_of_gamma_of_a_seed() -> None:
     drawn = draw_scenario(3, n_users=40, rows=80_000, raw_dim=2)
-    found = locb.find_groups(drawn.frame, features=drawn.features, method="locb", gamma=1.5, replicates=0)
+    found = locb.find_groups(drawn.frame, features=drawn.vector, method="locb", gamma=1.5, replicates=0)
     radii, theta = found.users["radius"].to_numpy(), found.theta
     group = found.users["group"].fill_null(-1).to_numpy()
     assert found.groups.height >= 2
@@ -121,12 +121,13 @@ def test_members_of_locb_are_within_half_of_gamma_of_a_seed() -> None:
     unknown = found.users.filter(pl.col("status") == "not enough data to tell")
     assert (unknown["radius"] > 0.75).all()
     with pytest.raises(ValueError, match="gamma must be above .* no user has a confidence radius"):
-        locb.find_groups(drawn.frame, features=drawn.features, method="locb", gamma=0.1)
+        locb.find_groups(drawn.frame, features=drawn.vector, method="locb", gamma=0.1)
 
 
 def test_users_with_few_rows_are_not_assigned() -> None:
     drawn = scenario(0)
-    new = {name: np.append(values, [values[0]] * 30) for name, values in drawn.frame.items()}
+    columns = {name: values for name, values in drawn.frame.items() if name not in drawn.vector}
+    new = {name: np.append(values, [values[0]] * 30) for name, values in columns.items()}
     new["user"][-30:] = np.arange(1000, 1030)  # 30 users with one row each
     found = locb.find_groups(new, features=drawn.features, replicates=0)
     status = found.users.filter(pl.col("user") >= 1000)["status"]
@@ -157,6 +158,78 @@ def test_similar_users_and_likes() -> None:
         found.similar_users(99)
     assert repr(found).startswith("UserGroups(groups: 3, users: 60, rows: 12,000, in a group: 60 (100.0%), ")
     assert "locb.UserGroups" in found._repr_html_()
+
+
+def visits(rows: int) -> dict[str, Any]:
+    """Return a log of 30 users, with a number and two columns of text, of which one follows from the other."""
+    rng = np.random.default_rng(4)
+    user, discount, channel = rng.integers(30, size=rows), rng.integers(4, size=rows) / 10, rng.integers(3, size=rows)
+    reward = rng.random(rows) < 0.2 + 0.3 * (user % 3 == channel) + discount / 2
+    frame = {"user": user, "reward": reward.astype(float), "discount": discount}
+    return frame | {
+        "channel": np.array(["mail", "app", "web"])[channel],
+        "kind": np.array(["ad", "own", "own"])[channel],
+    }
+
+
+@pytest.mark.parametrize("features", [["discount", "channel"], ["channel", "kind"]])
+def test_radii_with_text_fall_with_the_number_of_rows(features: list[str]) -> None:
+    """The levels of text and the constant are collinear. Radii and certificates are those of observed contexts."""
+    medians, rows = [], visits(1_500)
+    for repeats in (1, 10, 100):
+        frame = {name: np.tile(values, repeats) for name, values in rows.items()}
+        found = locb.find_groups(frame, features=features, replicates=0, gamma=0.3, norm_bound=1.0)
+        medians.append(found.users["radius"].median())
+    assert medians[0] > 2 * medians[1] > 4 * medians[2]
+    assert found.groups["certificate"].max() < 1.0
+
+
+def test_collinear_features_equal_slow_estimates_and_radii() -> None:
+    """The slow ones use all features, and the radius that of the directions that occur in the log."""
+    frame, names = visits(3_000), ("app", "mail", "web")
+    options: dict[str, Any] = {"features": ["discount", "channel"], "replicates": 0, "gamma": 0.3, "norm_bound": 1.0}
+    own = locb.find_groups(frame, method="off-club", **options)
+    levels = [(frame["channel"] == name).astype(float) for name in names]
+    x = standardize(np.column_stack([frame["discount"], *levels]))
+    _, singular, directions = np.linalg.svd(x, full_matrices=False)
+    span = directions[singular > 1e-6].T
+    assert span.shape == (5, 4)
+    for position, user in enumerate(own.users["user"]):
+        mine = frame["user"] == user
+        theta = np.linalg.solve(np.eye(5) + x[mine].T @ x[mine], x[mine].T @ frame["reward"][mine])
+        _, radius = ellipsoid(x[mine] @ span, frame["reward"][mine], 30, 0.5, 0.1, 1.0)
+        assert own.users["radius"][position] == pytest.approx(radius, rel=1e-9)
+        np.testing.assert_allclose(own.theta[position], theta, atol=1e-9)
+
+
+def test_likes_are_effects_in_units_of_the_reward() -> None:
+    """A number has the effect of one standard deviation, text the difference from the mean of all rows."""
+    rng = np.random.default_rng(1)
+    user, discount, channel = rng.integers(20, size=9_000), rng.random(9_000) * 30, rng.integers(3, size=9_000)
+    effect = np.array([6.0, 0.0, 0.0])[channel]
+    frame = {"user": user, "discount": discount, "channel": np.array(["app", "mail", "web"])[channel]}
+    found = locb.find_groups(frame | {"reward": 10 + discount / 2 + effect}, features=["discount", "channel"])
+    likes = {row["feature"]: row for row in found.likes.filter(pl.col("group") == 0).iter_rows(named=True)}
+    mean = effect.mean()
+    expected = {"discount": discount.std() / 2, "channel=app": 6 - mean, "channel=mail": -mean, "channel=web": -mean}
+    expected["constant"] = (10 + discount / 2 + effect).mean()
+    assert {name: row["effect"] for name, row in likes.items()} == pytest.approx(expected, abs=0.1)
+    assert likes["discount"]["step"] == pytest.approx(discount.std())
+    assert likes["channel=app"]["step"] is None
+    assert likes["constant"]["step"] is None
+
+
+def test_units_of_a_number_do_not_change_the_groups() -> None:
+    frame = visits(3_000)
+    share, percent = (
+        locb.find_groups(frame | {"discount": factor * frame["discount"]}, features=["discount"], replicates=0)
+        for factor in (1.0, 100.0)
+    )
+    assert share.likes["feature"].unique().sort().to_list() == ["constant", "discount"]
+    assert percent.likes["feature"].to_list() == share.likes["feature"].to_list()
+    np.testing.assert_allclose(percent.theta, share.theta, atol=1e-9)
+    assert percent.settings["gamma"] == share.settings["gamma"]
+    assert percent.likes["step"].max() == pytest.approx(100 * share.likes["step"].max())
 
 
 def test_result_is_reproducible_and_does_not_depend_on_batches() -> None:

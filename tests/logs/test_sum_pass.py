@@ -46,8 +46,8 @@ def write_log(folder: Path) -> Path:
 
 
 def bits(sums: UserSums) -> tuple[Any, ...]:
-    arrays = (sums.counts, sums.rows, sums.squares, sums.rewards, sums.effects)
-    return sums.ids.to_list(), sums.names, sums.offset, sums.sigma, *(array.tobytes() for array in arrays)
+    arrays = (sums.counts, sums.rows, sums.squares, sums.rewards, sums.basis, sums.effects, sums.offsets)
+    return sums.ids.to_list(), sums.names, sums.sigma, *(array.tobytes() for array in arrays)
 
 
 def scan_or_exit(scan: Callable[[], Any], marker: Path, owner: int) -> Any:

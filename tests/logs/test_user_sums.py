@@ -12,6 +12,7 @@ import pytest
 import locb
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.kernels.groups.moments import add_rows
+from locb.logs.arm_features import identity_features
 from locb.logs.groups.row_source import open_rows
 from locb.logs.groups.sum_pass import sum_by_user
 from locb.logs.groups.user_sums import UserSums
@@ -91,7 +92,7 @@ def test_arms_of_a_table_and_of_a_log() -> None:
     log = sum_by_user(open_rows(locb.Log.read(frame), "auto", {}))
     for sums in (table, log):
         assert sums.names == ["x", "y"]
-        assert sums.offset == 3.0  # the lowest reward
+        assert sums.offsets.tolist() == [3.0, 3.0]  # the lowest reward
         np.testing.assert_allclose(sums.block(slice(None)), [[0, 1 / 3, 1, 0, 1], [0, 1, 0, 0, 1]], atol=1e-12)
 
 
@@ -109,8 +110,9 @@ def test_rows_without_a_chosen_arm_are_skipped() -> None:
 def test_arms_beyond_the_catalogue_are_hashed() -> None:
     frame = {"user": [1] * 100, "arm": [f"item {number}" for number in range(100)], "reward": [1.0] * 100}
     sums = sum_by_user(open_rows(frame, "auto", {}))
-    assert sums.dim == 64
-    assert sums.offset == 0.0
+    assert len(sums.names) == 64
+    assert sums.dim == np.linalg.matrix_rank(identity_features(sorted(frame["arm"])))  # others are unused
+    assert not sums.offsets.any()
 
 
 def test_unusable_rows_are_counted(tmp_path: Path) -> None:

@@ -185,3 +185,19 @@ def assign_connected(estimates: Estimates, alpha: float) -> Assignment:
     sizes = np.sort(sizes)[::-1]
     centres = np.stack([np.bincount(own, weights=column, minlength=found) for column in estimates.theta.T], axis=1)
     return Assignment(own, np.full(count, np.nan), centres / sizes[:, None], estimates.theta)
+
+
+def order_by_size(found: Assignment) -> Assignment:
+    """Return the assignment with the groups numbered by size, largest first. Empty groups are omitted."""
+    sizes = np.bincount(found.labels[found.labels >= 0], minlength=len(found.centres))
+    order = np.argsort(-sizes, kind="stable")
+    order = order[sizes[order] > 0]
+    rank = np.full(len(found.centres), -1, np.int64)
+    rank[order] = np.arange(len(order))
+    labels = found.labels.copy()
+    labels[labels >= 0] = rank[labels[labels >= 0]]
+    listed = found.listed
+    if listed is not None:
+        kept = rank[listed[1]] >= 0
+        listed = (listed[0][kept], rank[listed[1][kept]], listed[2][kept])
+    return Assignment(labels, found.probabilities, found.centres[order], found.theta, listed)

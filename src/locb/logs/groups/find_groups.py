@@ -20,6 +20,7 @@ from locb.logs.groups.assignment import (
     assign_certified,
     assign_connected,
     estimate_users,
+    order_by_size,
     refine,
 )
 from locb.logs.groups.gamma_choice import (
@@ -199,7 +200,10 @@ def find_groups(
         raise ValueError(f"logs need the package {error.name}: run pip install 'locb[data]'") from error
     if cluster is not None:
         require_files(source)
-    with cluster or nullcontext() as tasks:
+    from threadpoolctl import threadpool_limits
+
+    # The matrices are small, and results do not depend on the number of cores.
+    with threadpool_limits(1, "blas"), cluster or nullcontext() as tasks:
         sums = sum_by_user(
             source,
             batch_rows=batch_rows,
@@ -207,9 +211,7 @@ def find_groups(
             progress=lambda rows: report("rows", float(rows)),
             tasks=tasks,
         )
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, "blas"):  # the matrices are small, and results do not depend on the number of cores
+    with threadpool_limits(1, "blas"):
         return _Search(sums, settings, report).run(source.columns, source.skipped)
 
 
@@ -260,7 +262,7 @@ class _Search:
             found = assign_by_evidence(mixture, sums, self.population, settings.min_probability)
         else:
             found = self._assign(estimates, gamma)
-        found = _order_by_size(found)
+        found = order_by_size(found)
         if not len(found.centres) and settings.method == "eloc":
             self.notes.append(
                 "no groups were found: no user is in a group with a probability of at least "
@@ -327,19 +329,3 @@ class _Search:
         return measure_stability(
             found.labels, len(found.centres), cluster, self.compared, settings.replicates, settings.seed
         )
-
-
-def _order_by_size(found: Assignment) -> Assignment:
-    """Return the assignment with the groups numbered by size, largest first. Empty groups are omitted."""
-    sizes = np.bincount(found.labels[found.labels >= 0], minlength=len(found.centres))
-    order = np.argsort(-sizes, kind="stable")
-    order = order[sizes[order] > 0]
-    rank = np.full(len(found.centres), -1, np.int64)
-    rank[order] = np.arange(len(order))
-    labels = found.labels.copy()
-    labels[labels >= 0] = rank[labels[labels >= 0]]
-    listed = found.listed
-    if listed is not None:
-        kept = rank[listed[1]] >= 0
-        listed = (listed[0][kept], rank[listed[1][kept]], listed[2][kept])
-    return Assignment(labels, found.probabilities, found.centres[order], found.theta, listed)

@@ -63,7 +63,8 @@ def make_user_groups(
         widest = min(widest, settings["gamma"])  # by the construction of the groups
     groups = _group_table(sums, found, estimates, stability, widest)
     likes = _likes(sums, found, groups["users"].to_numpy())
-    return UserGroups(users, groups, memberships, likes, gammas, found.theta, columns, settings, skipped, notes)
+    theta = found.theta @ sums.basis.T
+    return UserGroups(users, groups, memberships, likes, gammas, theta, columns, settings, skipped, notes)
 
 
 def certify(estimates: Estimates, members: Ints, widest: float) -> float:
@@ -104,13 +105,14 @@ def _group_table(sums: UserSums, found: Assignment, estimates: Estimates, stabil
 def _likes(sums: UserSums, found: Assignment, sizes: Floats) -> Any:
     import polars as pl
 
-    effects = found.centres * sums.effects + sums.offset
+    effects = found.centres @ sums.effects.T + sums.offsets
     average = sizes @ effects / max(sizes.sum(), 1)
     count = len(effects)
     table = pl.DataFrame(
         {
-            "group": np.repeat(np.arange(count), sums.dim),
+            "group": np.repeat(np.arange(count), len(sums.names)),
             "feature": sums.names * count,
+            "step": pl.Series(np.tile(sums.steps, count), nan_to_null=True),
             "effect": effects.ravel(),
             "average": np.tile(average, count),
             "difference": (effects - average).ravel(),

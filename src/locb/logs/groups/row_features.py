@@ -1,4 +1,4 @@
-"""Features of the rows of a table: numbers, lists of numbers, categories, and ids of arms."""
+"""Columns of the rows of a table: ids of users, and features (numbers, lists of numbers, categories, ids of arms)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,26 @@ def is_plain_number(column: Any) -> bool:
     import polars as pl
 
     return bool(column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null))
+
+
+def parse_ids(batch: Any, columns: Sequence[str], is_integer: bool) -> Any:
+    """Return the ids of the users: integers, or text. Several columns are joined by "/"."""
+    import polars as pl
+
+    if is_integer:
+        return batch[columns[0]].cast(pl.Int64, strict=False).rename("user")
+    parts = []
+    for column in columns:
+        key = pl.col(column)
+        if batch[column].dtype.is_float():
+            key = (
+                pl.when(key == key.round())
+                .then(key.cast(pl.Int64, strict=False).cast(pl.String))
+                .otherwise(key.fill_nan(None).cast(pl.String))
+            )
+        text = key.cast(pl.String).str.strip_chars()
+        parts.append(pl.when(text != "").then(text))
+    return batch.select(pl.concat_str(parts, separator="/").alias("user"))["user"]
 
 
 @dataclass

@@ -31,8 +31,10 @@ class UserGroups:
     memberships : DataFrame
         All memberships with a probability of at least 5%: user, group, probability. Users may have several.
     likes : DataFrame
-        What the members of each group like: group, feature, effect on the reward, average effect of all groups, and
-        the difference, largest first.
+        What the members of each group like, in the units of the reward: group, feature, step, effect, average effect
+        of all groups, and the difference, largest first. The effect of a number is that of one step (its standard
+        deviation, or 1 for entries of lists), that of text is the difference from the mean of all rows, and that of an
+        arm is its mean reward.
     gammas : DataFrame
         Values of gamma that were compared; empty if gamma was given.
     theta : (users, D) floats

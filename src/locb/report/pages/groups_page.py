@@ -18,6 +18,7 @@ from locb.report.tables.groups_table import (
     GAMMA_HEADINGS,
     GROUP_HEADINGS,
     LIKE_HEADINGS,
+    explain_likes,
     gamma_rows,
     group_rows,
     like_rows,
@@ -34,9 +35,10 @@ GROUP_NOTE = (
     "the group is always found again."
 )
 LIKES_NOTE = (
-    "Effect of a feature on the reward, in the units of the log. If each feature is one arm, it is the mean reward of "
-    "the arm. If features were standardized, it is the effect of one standard deviation (in parentheses). The "
-    "difference is that to the average of all groups."
+    "Effect of each feature on the reward, in the units of the reward. An arm: its mean reward. A value of text: "
+    "difference from the mean of all rows. A number: change of the reward if the number is one step higher "
+    "(usually its standard deviation). The constant is the expected reward if all features have their means. "
+    "The difference is that to the average of all groups."
 )
 GAMMA_NOTE = (
     "Groups were found with one half of a sample of users and scored with the other half. Evidence is the likelihood "
@@ -111,7 +113,12 @@ def _likes(found: UserGroups) -> dict[str, Any]:
     rows = shown.filter(pl.col("feature").is_in(features)).with_columns(pl.col("group").cast(pl.String)).to_dicts()
     groups = [str(group) for group in range(min(found.groups.height, CHART_GROUPS))]
     spec = likes_chart(groups, features)
-    return {"title": "What members like", "description": LIKES_NOTE, "spec": spec, "rows": rows}
+    return {
+        "title": "What members like",
+        "description": f"{LIKES_NOTE} {explain_likes(found)}",
+        "spec": spec,
+        "rows": rows,
+    }
 
 
 def _csv(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
