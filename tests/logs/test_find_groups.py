@@ -103,7 +103,10 @@ def test_radii_and_components_equal_slow_ones() -> None:
         joined = np.linalg.norm(theta[:, None] - theta[None], axis=2) <= alpha * (radii[:, None] + radii[None])
         count, labels = connected_components(joined)
         expected = {frozenset(np.array(order)[labels == label].tolist()) for label in range(count)}
-        assert {frozenset(members.tolist()) for members in members_of(found)} == expected
+        alone = found.users.filter(pl.col("status") == "alone")["user"]
+        single = {frozenset([user]) for user in alone}
+        assert {frozenset(members.tolist()) for members in members_of(found)} | single == expected
+        assert (found.groups["users"] > 1).all()
         counts.append(count)
     assert len(set(counts)) >= 3
 

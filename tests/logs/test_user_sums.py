@@ -78,6 +78,48 @@ def test_size_of_batches_does_not_change_a_bit(tmp_path: Path, suffix: str) -> N
         assert sums.squares.tobytes() == found[0].squares.tobytes()
 
 
+def shop_with_outliers() -> dict[str, Any]:
+    """Return a log of 2,000 visits, of which 600 have rewards around 20 and 4 of these rewards are 50 times larger."""
+    rng = np.random.default_rng(8)
+    reward = np.where(np.arange(2_000) % 10 < 3, rng.normal(20.0, 3.0, size=2_000), 0.0)
+    reward[[11, 510, 901, 1910]] *= 50.0
+    return {"user": rng.integers(30, size=2_000), "price": rng.random(2_000), "reward": reward}
+
+
+def test_outliers_are_limited_and_other_rewards_are_not() -> None:
+    frame = shop_with_outliers()
+    rewards, others = frame["reward"], frame["reward"][frame["reward"] != 0]
+    limit = 2 * np.quantile(others, 0.975)  # the median is 0
+    sums = sum_by_user(open_rows(frame, "auto", {"features": ["price"]}), robust=True)
+    assert sums.limits is not None
+    assert sums.limits.high == pytest.approx(limit, rel=0.01)
+    assert sums.limits.rows == (rewards > limit).sum() == 4
+    squares = (rewards - rewards.mean()) ** 2
+    assert sums.limits.share == pytest.approx(squares[rewards > limit].sum() / squares.sum(), rel=1e-3)
+    expected = sums_of(frame | {"reward": rewards.clip(None, sums.limits.high)}, features=["price"])
+    assert sums.rows.tobytes() == expected.rows.tobytes()
+    assert sums.squares.tobytes() == expected.squares.tobytes()
+    np.testing.assert_allclose(sums.rewards, sums_of(frame, features=["price"]).rewards)  # means have no limits
+    assert "4 of 2,000 rows (0.20%) have rewards above" in sums.limits.describe()
+    clicks = np.where(np.arange(2_000) < 3, 1.0, 0.0)  # three rows have all of the variance
+    revenue = np.random.default_rng(1).exponential(size=2_000)
+    for usual in (clicks, clicks * 500, revenue, rewards.clip(None, 60.0), np.ones(2_000)):
+        same = sum_by_user(open_rows(frame | {"reward": usual}, "auto", {"features": ["price"]}), robust=True)
+        assert same.limits is None
+
+
+def test_limits_do_not_depend_on_batches_and_count_skipped_rows_once() -> None:
+    frame = shop_with_outliers()
+    frame["price"] = [None, *frame["price"][1:].tolist()]
+    found = []
+    for rows in (7, 10**6):
+        source = open_rows(frame, "auto", {"features": ["price"]})
+        found.append(sum_by_user(source, batch_rows=rows, robust=True))
+        assert [skipped.count for skipped in source.skipped] == [1]
+    assert found[0].limits == found[1].limits is not None
+    assert found[0].rows.tobytes() == found[1].rows.tobytes()
+
+
 def test_features_of_norm_one_are_used_as_they_are() -> None:
     frame = {"user": [1, 1, 2], "reward": [0.0, 1.0, 1.0], "x": [[0.6, 0.8], [1.0, 0.0], [0.0, -1.0]]}
     sums = sums_of(frame, features=["x"])

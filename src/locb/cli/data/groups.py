@@ -68,6 +68,14 @@ def groups(
             rich_help_panel=SIZE,
         ),
     ] = 1.0,
+    robust: Annotated[
+        bool,
+        typer.Option(
+            help="Whether rewards of outliers are limited: if those beyond twice the 97.5% quantile (of the distances "
+            "from the median) have at least 10% of the variance. The log is then read twice.",
+            rich_help_panel=SIZE,
+        ),
+    ] = True,
     replicates: Annotated[
         int,
         typer.Option(
@@ -173,6 +181,7 @@ def groups(
             sigma=sigma,
             delta=delta,
             norm_bound=norm_bound,
+            robust=robust,
             replicates=replicates,
             max_memory=max_memory,
             seed=seed,

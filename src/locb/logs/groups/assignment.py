@@ -24,7 +24,7 @@ BLOCK = 32_768  # users per block
 LISTED = 0.05  # smallest probability of a membership that is listed
 REFINEMENTS = 2  # rounds of expectation maximization over all users
 MAX_COMPARED = 200_000  # maximum number of users whose confidence regions are compared
-UNKNOWN, NO_GROUP = -1, -2  # labels: not enough data to tell; enough data, but no group fits
+UNKNOWN, NO_GROUP, ALONE = -1, -2, -3  # labels: not enough data to tell; no group fits; the only member of a group
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Assignment:
     Attributes
     ----------
     labels : (n,) ints
-        Group of each user; −1: not enough data to tell; −2: no group fits.
+        Group of each user; −1: not enough data to tell; −2: no group fits; −3: the user is alone in a group.
     probabilities : (n,) floats
         Probability of the group (of the most probable one, for users without a group); NaN if the method has none.
     centres : (K, D) floats
@@ -188,11 +188,11 @@ def assign_connected(estimates: Estimates, alpha: float) -> Assignment:
 
 
 def order_by_size(found: Assignment) -> Assignment:
-    """Return the assignment with the groups numbered by size, largest first. Empty groups are omitted."""
+    """Return the assignment with the groups numbered by size, largest first. Groups of fewer than two are omitted."""
     sizes = np.bincount(found.labels[found.labels >= 0], minlength=len(found.centres))
     order = np.argsort(-sizes, kind="stable")
-    order = order[sizes[order] > 0]
-    rank = np.full(len(found.centres), -1, np.int64)
+    order = order[sizes[order] > 1]
+    rank = np.full(len(found.centres), ALONE, np.int64)
     rank[order] = np.arange(len(order))
     labels = found.labels.copy()
     labels[labels >= 0] = rank[labels[labels >= 0]]

@@ -65,6 +65,7 @@ class Settings:
     sigma: float | None
     delta: float
     norm_bound: float | None
+    robust: bool
     replicates: int
     seed: int
 
@@ -82,6 +83,8 @@ class Settings:
         check_float("delta", self.delta, 0.0, 1.0, open_ends=True)
         if self.norm_bound is not None:
             check_float("norm_bound", self.norm_bound, 0.0, open_ends=True)
+        if not isinstance(self.robust, bool):
+            raise ParameterError("robust", f" must be True or False, not {self.robust!r}")
         check_int("replicates", self.replicates, 0)
         check_int("seed", self.seed, 0)
 
@@ -97,6 +100,7 @@ def find_groups(
     sigma: float | None = None,
     delta: float = 0.1,
     norm_bound: float | None = None,
+    robust: bool = True,
     replicates: int = 20,
     batch_rows: int = DEFAULT_BATCH,
     max_memory: float = 4.0,
@@ -134,6 +138,10 @@ def find_groups(
         Certificates: scale of the noise (by default, half of the range of the rewards), maximum probability that any
         certificate is too small, and assumed upper bound on the norm of a preference vector (by default 1; if the
         largest norm of a fitted group centre is above 1: 1.2 times this norm, rounded up to one decimal).
+    robust : bool, default True
+        Whether rewards beyond a limit are replaced by the limit if they have at least 10% of the variance. The distance
+        of the limit from the median is twice the 97.5% quantile of the distances of the rewards that differ from the
+        median. Rewards with at most 20 different values are not limited. If rewards are limited, the log is read again.
     replicates : int, default 20
         Bootstrap samples for the stability of the groups. With 0, the stability is not computed.
     batch_rows : int, default 500,000
@@ -187,6 +195,7 @@ def find_groups(
         sigma=sigma,
         delta=delta,
         norm_bound=norm_bound,
+        robust=robust,
         replicates=replicates,
         seed=seed,
     )
@@ -208,6 +217,7 @@ def find_groups(
             source,
             batch_rows=batch_rows,
             max_memory=max_memory,
+            robust=robust,
             progress=lambda rows: report("rows", float(rows)),
             tasks=tasks,
         )
@@ -224,7 +234,7 @@ class _Search:
 
     def __init__(self, sums: UserSums, settings: Settings, report: Progress) -> None:
         self.sums, self.settings, self.report = sums, settings, report
-        self.notes: list[str] = []
+        self.notes: list[str] = [] if sums.limits is None else [sums.limits.describe()]
         rng = random_stream(settings.seed, "training users")
         informed = np.flatnonzero(sums.counts >= sums.dim)
         pool = informed if len(informed) >= MIN_USERS else np.arange(len(sums))

@@ -9,9 +9,9 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.kernels.common.diameters import diameter, diameter_bound
-from locb.logs.groups.assignment import NO_GROUP, Assignment, Estimates
+from locb.logs.groups.assignment import ALONE, NO_GROUP, Assignment, Estimates
 from locb.logs.groups.gamma_choice import GammaScore
-from locb.logs.groups.user_groups import IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH, UserGroups
+from locb.logs.groups.user_groups import IN_GROUP, IS_ALONE, NO_GROUP_FITS, NOT_ENOUGH, UserGroups
 from locb.logs.groups.user_sums import UserSums
 from locb.logs.log import SkippedRows
 
@@ -34,7 +34,8 @@ def make_user_groups(
     import polars as pl
 
     labels = found.labels
-    status = np.where(labels >= 0, IN_GROUP, np.where(labels == NO_GROUP, NO_GROUP_FITS, NOT_ENOUGH))
+    cases = [labels >= 0, labels == ALONE, labels == NO_GROUP]
+    status = np.select(cases, [IN_GROUP, IS_ALONE, NO_GROUP_FITS], NOT_ENOUGH)
     group = pl.Series("group", labels).set(pl.Series(labels < 0), None)
     users = pl.DataFrame(
         {

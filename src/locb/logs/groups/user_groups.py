@@ -12,7 +12,9 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.common.validation import check_int
 
-IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH = "in a group", "no group fits", "not enough data to tell"
+IN_GROUP, IS_ALONE, NO_GROUP_FITS = "in a group", "alone", "no group fits"
+NOT_ENOUGH = "not enough data to tell"
+STATUSES = (IN_GROUP, IS_ALONE, NO_GROUP_FITS, NOT_ENOUGH)
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,7 +25,8 @@ class UserGroups:
     ----------
     users : DataFrame
         One row per user: user, rows (number of rows), group (null: none), probability of the group, status ("in a
-        group", "no group fits" or "not enough data to tell"), radius of the estimate.
+        group", "alone", "no group fits" or "not enough data to tell"), radius of the estimate. A user is alone if a
+        group has no other member; such groups are not in ``groups``.
     groups : DataFrame
         One row per group, largest first: group, users, rows, reward (mean), probability (mean of the members),
         certificate (upper bound on the distance of any two members), core_certificate (the same for the half of the
@@ -100,9 +103,10 @@ class UserGroups:
         counts = dict(self.users["status"].value_counts().iter_rows())
         facts = {"groups": f"{self.groups.height:,}", "users": f"{self.users.height:,}"}
         facts["rows"] = f"{int(self.users['rows'].sum()):,}"
-        for status in (IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH):
+        for status in STATUSES:
             count = int(counts.get(status, 0))
-            facts[status] = f"{count:,} ({count / self.users.height:.1%})"
+            if count or status != IS_ALONE:
+                facts[status] = f"{count:,} ({count / self.users.height:.1%})"
         if "gamma" in self.settings:
             facts["gamma"] = f"{self.settings['gamma']:g}" + (" (chosen)" if self.gammas.height else "")
         return facts

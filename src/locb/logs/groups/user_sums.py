@@ -11,6 +11,7 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.kernels.groups.moments import convert_moments
+from locb.logs.groups.reward_limits import RewardLimits
 from locb.logs.groups.row_source import RowSource
 from locb.policies.base.reward_scale import HIGHEST, LOWEST, MIN_SIZE
 
@@ -52,6 +53,8 @@ class UserSums:
         Whether the features were standardized, and a constant was added.
     sigma : float
         Half of the range of the mapped rewards. Noise around any mean is sub-Gaussian with this scale.
+    limits : RewardLimits, optional
+        Limits of the rewards, if there are outliers. ``rewards`` has the sums without limits.
     """
 
     ids: Any
@@ -66,6 +69,7 @@ class UserSums:
     steps: Floats
     is_standardized: bool
     sigma: float
+    limits: RewardLimits | None = None
 
     def __len__(self) -> int:
         return len(self.counts)
