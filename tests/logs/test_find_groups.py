@@ -10,11 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.sparse.csgraph import connected_components
+from sklearn.mixture import GaussianMixture
 
 import locb
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.logs.groups.gamma_choice import GammaScore, choose_gamma
-from locb.logs.groups.mixture import compute_evidence, fit_population, group_evidence, within_variance
+from locb.logs.groups.mixture import compute_evidence, fit_population, group_evidence, separation, within_variance
 from locb.logs.groups.row_source import open_rows
 from locb.logs.groups.stability import measure_stability
 from locb.logs.groups.sum_pass import sum_by_user
@@ -295,6 +296,44 @@ def test_groups_are_found_in_revenue_with_a_few_large_rewards() -> None:
     assert found.groups["users"].sum() >= 57
     again = locb.find_groups(rows | {"reward": 1000 * rows["reward"] + 7}, replicates=0)
     assert again.users["group"].to_list() == found.users["group"].to_list()
+
+
+def test_uneven_noise_does_not_split_groups() -> None:
+    """Each group buys two of eight items, for amounts that vary, so that noise is largest for what a group likes."""
+    rng = np.random.default_rng(0)
+    user, item = rng.integers(200, size=30_000), rng.integers(8, size=30_000)
+    bought = rng.random(30_000) < np.where(user % 2 == item // 2, 0.4, 0.05)
+    amount = np.array([25, 32, 15, 29, 39, 13, 18, 45])[item] * rng.lognormal(0.0, 0.3, size=30_000)
+    log = {"user": user, "item": np.array(list("abcdefgh"))[item], "reward": np.where(bought, amount, 0.0)}
+    found = locb.find_groups(log, replicates=3)
+    assert sorted(sorted({name % 2 for name in members}) for members in members_of(found)) == [[0], [1]]
+    assert any("groups were merged into 2" in note for note in found.notes)
+    assert 0.5 < found.groups["stability"].min() < 1.0
+
+
+def test_separation_equals_mixtures_of_normal_distributions() -> None:
+    rng = np.random.default_rng(0)
+    rewards = rng.normal(np.repeat([0.2, 0.8], 40), 0.15)
+    rows = np.column_stack([9 * rewards, np.full(80, 9.0)])  # nine rows with the feature 1 and this mean reward
+    single, double = (
+        GaussianMixture(count, covariance_type="tied", reg_covar=0.0, tol=1e-9, max_iter=1000, random_state=0)
+        .fit(rewards[:, None])
+        .score(rewards[:, None])
+        for count in (1, 2)
+    )
+    expected = 80 * (double - single) - 2 * np.log(80)
+    assert separation(rows, np.array([0.8]), np.array([0.2])) == pytest.approx(expected, abs=0.05)
+    assert expected > 0 > separation(rows[:40], np.array([0.3]), np.array([0.1]))
+
+
+def test_a_user_without_others_in_the_group_is_alone() -> None:
+    rows = revenue_log(18_000)
+    other = (rows["user"] == 7) & (rows["item"] == "e")
+    rows |= {"reward": np.where(other, rows["reward"] + 40.0, rows["reward"])}
+    found = locb.find_groups(rows, replicates=2, robust=False)
+    assert found.users.filter(pl.col("user") == 7).select("status", "group").row(0) == ("alone", None)
+    assert found.groups["users"].min() > 1
+    assert "alone: 1 (1.7%)" in repr(found)
 
 
 def test_users_who_are_all_alike_are_one_group() -> None:

@@ -14,6 +14,7 @@ from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.kernels.groups.moments import add_rows
 from locb.logs.arm_features import identity_features
 from locb.logs.groups.row_source import open_rows
+from locb.logs.groups.stability import draw_noise, ridge_solutions
 from locb.logs.groups.sum_pass import sum_by_user
 from locb.logs.groups.user_sums import UserSums
 from logs.group_oracle import user_rows
@@ -118,6 +119,15 @@ def test_limits_do_not_depend_on_batches_and_count_skipped_rows_once() -> None:
         assert [skipped.count for skipped in source.skipped] == [1]
     assert found[0].limits == found[1].limits is not None
     assert found[0].rows.tobytes() == found[1].rows.tobytes()
+
+
+def test_noise_of_sums_is_that_of_rows() -> None:
+    x = np.random.default_rng(0).normal(size=(6, 3))
+    gram = x.T @ x
+    rows = np.tile(np.append(np.zeros(3), gram[np.triu_indices(3)]), (40_000, 1))
+    noise = draw_noise(rows, 3, 0.3, np.random.default_rng(1))
+    np.testing.assert_allclose(noise.T @ noise / len(noise), 0.3 * gram, atol=0.05)
+    np.testing.assert_allclose(ridge_solutions(rows, noise)[-1], np.linalg.solve(np.eye(3) + gram, noise[-1]))
 
 
 def test_features_of_norm_one_are_used_as_they_are() -> None:

@@ -135,13 +135,14 @@ def groups(
     """Find groups of users with similar preferences in a log, by default with membership probabilities.
 
     The log has one row per decision: the *user*, the *reward*, and either the *arm* or columns with *features* of what
-    the user was shown. Rows are read in batches, so the log may be larger than the memory. Rows are read once, or
-    twice if features are arms or text: the first pass collects the values of these columns. Columns with usual names
-    are detected, and the command prints the columns that it uses.
+    the user was shown. Rows are read in batches, so the log may be larger than the memory. They are read once. If
+    features are arms or text, a pass before collects the values of these columns, and if rewards have outliers, a
+    second pass limits them. Columns with usual names are detected, and the command prints the columns that it uses.
 
-    Each user gets a group (with the method eloc, with its probability), or "no group fits", or "not enough data to
-    tell". For each group, the command reports what its members like, a certificate (an upper bound on the distance
-    between any two members), and its stability (mean similarity with the best-fitting group in bootstrap samples).
+    Each user gets a group (with the method eloc, with its probability), or "alone", "no group fits", or "not enough
+    data to tell". For each group, the command reports what its members like, a certificate (an upper bound on the distance
+    between any two members), and its stability (mean similarity with the best-fitting group in bootstrap samples
+    of users, with further noise of the rewards).
 
     Examples:
     - `locb groups ratings.csv --user customer --chosen product --reward stars`

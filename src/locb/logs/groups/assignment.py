@@ -82,25 +82,32 @@ def refine(mixture: Mixture, sums: UserSums, population: Population) -> Mixture:
     return mixture
 
 
-def assign_by_evidence(mixture: Mixture, sums: UserSums, population: Population, min_probability: float) -> Assignment:
-    """Assign users to the groups of a mixture.
+def assign_by_evidence(
+    mixture: Mixture, groups: Ints, sums: UserSums, population: Population, min_probability: float
+) -> Assignment:
+    """Assign users to the groups of a mixture. ``groups`` has the group of each component, see ``find_alike``.
 
     A user belongs to the most probable group if its probability is at least ``min_probability``, both with the mixing
     weights of the mixture and with equal weights of the groups. The second condition means that the rows of the user
     decide, rather than the sizes of the groups. If the population has at least this probability, no group fits a user.
     """
-    count, n_groups = len(sums), len(mixture.centres)
+    count, n_groups = len(sums), int(groups.max()) + 1
+    member = (groups[:, None] == np.arange(n_groups)) * mixture.weights[:-1, None]  # (components, groups)
+    centres = member.T @ mixture.centres / member.sum(axis=0)[:, None]
     labels, probabilities = np.full(count, UNKNOWN, np.int64), np.empty(count)
     theta = np.empty((count, sums.dim))
     listed: list[tuple[Ints, Ints, Floats]] = []
     packed = _symmetric_positions(sums.dim)
-    even = np.append(np.full(n_groups, (1.0 - mixture.weights[-1]) / n_groups), mixture.weights[-1])
+    even = (member / member.sum(axis=0) / n_groups).sum(axis=1) * (1.0 - mixture.weights[-1])
+    even = np.append(even, mixture.weights[-1])
+    combine = np.zeros((len(groups) + 1, n_groups + 1))
+    combine[np.arange(len(groups)), groups] = combine[-1, -1] = 1.0
     for start in range(0, count, BLOCK):
         part = slice(start, min(start + BLOCK, count))
         evidence = compute_evidence(sums.block(part), population, mixture.variance, sums.dim)
         logs = group_evidence(evidence, mixture.centres)
-        shares, _ = normalize(logs + np.log(mixture.weights))
-        equal, _ = normalize(logs + np.log(even))
+        parts, _ = normalize(logs + np.log(mixture.weights))
+        shares, equal = parts @ combine, normalize(logs + np.log(even))[0] @ combine
         users = np.arange(len(shares))
         best = shares[:, :n_groups].argmax(axis=1)
         certain = np.minimum(shares[users, best], equal[users, best])
@@ -109,12 +116,12 @@ def assign_by_evidence(mixture: Mixture, sums: UserSums, population: Population,
         labels[part][shares[:, -1] >= min_probability] = NO_GROUP
         rows, groups = np.nonzero(shares[:, :n_groups] >= LISTED)
         listed.append((rows + start, groups, shares[rows, groups]))
-        centre = shares[:, :-1] @ mixture.centres + shares[:, -1:] * evidence.means
+        centre = parts[:, :-1] @ mixture.centres + parts[:, -1:] * evidence.means
         pulled = np.einsum("ujk,uk->uj", evidence.forms[:, packed], centre)
         own = evidence.forms[:, : sums.dim] - pulled
         theta[part] = centre + mixture.variance * own
     columns = [np.concatenate(column) for column in zip(*listed, strict=True)]
-    return Assignment(labels, probabilities, mixture.centres, theta, (columns[0], columns[1], columns[2]))
+    return Assignment(labels, probabilities, centres, theta, (columns[0], columns[1], columns[2]))
 
 
 def _symmetric_positions(dim: int) -> Ints:

@@ -23,11 +23,12 @@ from locb.logs.groups.row_features import (
     ColumnFeatures,
     NumberParser,
     describe_column,
+    find_row_columns,
     parse_ids,
     set_categories,
 )
 from locb.logs.log import Log, SkippedRows
-from locb.logs.readers.columns import Columns, TableOptions, find_columns
+from locb.logs.readers.columns import Columns, TableOptions
 from locb.logs.readers.table_logs import EXAMPLES, EXPORT_COLUMNS, guess_separator, to_frame
 
 HEAD = 10_000  # rows from which the format of the columns is detected
@@ -121,8 +122,7 @@ class TableRows:
         available = tables[0].scan().collect_schema().names()
         if not options.features and set(available) >= EXPORT_COLUMNS:
             self.options = options = TableOptions(**{**vars(options), "features": ("context",)})
-        required = ("user", "reward") if options.features else ("user", "reward", "chosen")
-        found = find_columns(available, options, tables[0].name, required)
+        found = find_row_columns(available, options, tables[0].name)
         self._found = found
         described = list(found.features) or [found.chosen]
         self._names = list(dict.fromkeys([*found.user, str(found.reward), *described]))

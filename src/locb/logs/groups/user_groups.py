@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from locb.common.arrays import Floats
-from locb.common.validation import check_int
+from locb.common.presentation import presenter
+from locb.common.validation import ParameterError, check_int
 
 IN_GROUP, IS_ALONE, NO_GROUP_FITS = "in a group", "alone", "no group fits"
 NOT_ENOUGH = "not enough data to tell"
@@ -30,7 +32,8 @@ class UserGroups:
     groups : DataFrame
         One row per group, largest first: group, users, rows, reward (mean), probability (mean of the members),
         certificate (upper bound on the distance of any two members), core_certificate (the same for the half of the
-        members with the smallest radii), stability (mean Jaccard similarity in bootstrap samples of users).
+        members with the smallest radii), stability (mean Jaccard similarity in bootstrap samples of users,
+        with further noise of the rewards).
     memberships : DataFrame
         All memberships with a probability of at least 5%: user, group, probability. Users may have several.
     likes : DataFrame
@@ -108,8 +111,33 @@ class UserGroups:
             if count or status != IS_ALONE:
                 facts[status] = f"{count:,} ({count / self.users.height:.1%})"
         if "gamma" in self.settings:
-            facts["gamma"] = f"{self.settings['gamma']:g}" + (" (chosen)" if self.gammas.height else "")
+            gamma, scale = self.settings["gamma"], self.settings["scale"]
+            facts["gamma"] = f"{gamma:g}" + (" (chosen)" if self.gammas.height else "")
+            facts["gamma"] += f", {gamma * scale:.3g} in units of the reward" if scale != 1.0 else ""
         return facts
+
+    def plot_users(self) -> Any:
+        """Return an Altair chart: a map of the users, coloured by group."""
+        return presenter().plot_user_groups(self)
+
+    def plot_gammas(self) -> Any:
+        """Return an Altair chart: evidence and number of groups for each value of gamma that was compared.
+
+        Raises
+        ------
+        ValueError
+            If no values of gamma were compared.
+        """
+        if not self.gammas.height:
+            raise ParameterError("gamma", " was not chosen by find_groups, so there is no chart of values; omit gamma")
+        return presenter().plot_gammas(self)
+
+    def save_report(self, path: str | Path) -> Path:
+        """Write the HTML report of ``locb groups`` to a file, and return its path."""
+        file = Path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(presenter().page_of_groups(self), encoding="utf-8")
+        return file
 
     def __repr__(self) -> str:
         return f"UserGroups({', '.join(f'{name}: {text}' for name, text in self.summary().items())})"

@@ -51,6 +51,8 @@ class UserSums:
         standardized. NaN for values of text, arms and the constant.
     is_standardized : bool
         Whether the features were standardized, and a constant was added.
+    scale : float
+        Difference of two rewards that is mapped to 1.
     sigma : float
         Half of the range of the mapped rewards. Noise around any mean is sub-Gaussian with this scale.
     limits : RewardLimits, optional
@@ -68,6 +70,7 @@ class UserSums:
     offsets: Floats
     steps: Floats
     is_standardized: bool
+    scale: float
     sigma: float
     limits: RewardLimits | None = None
 
@@ -138,6 +141,7 @@ def convert_sums(ids: Any, moments: Floats, source: RowSource, shift: Floats, ex
         offsets=offset * features.is_level,
         steps=features.steps,
         is_standardized=is_standardized,
+        scale=scale,
         sigma=max(0.5 * (high - low) / scale, 1e-3),
     )
 

@@ -31,8 +31,8 @@ GROUP_NOTE = (
     "Groups are numbered by size, the largest is 0. Certificate: upper bound on the distance between any two members. "
     "The bounds of all groups are valid with a probability of at least 1 − delta. Not informative: the rows of the "
     "members do not give a bound below twice norm_bound. Core: the half of the members with the smallest confidence "
-    "radii. Stability: mean Jaccard similarity with the best-fitting group in bootstrap samples of users; 1 means that "
-    "the group is always found again."
+    "radii. Stability: mean Jaccard similarity with the best-fitting group in bootstrap samples of users whose rewards "
+    "have further noise, as large as the noise in the log. A group has at least two users; others are alone."
 )
 LIKES_NOTE = (
     "Effect of each feature on the reward, in the units of the reward. An arm: its mean reward. A value of text: "
@@ -82,24 +82,34 @@ def _card(title: str, content: str, note: str = "") -> str:
 def _charts(found: UserGroups) -> dict[str, dict[str, Any]]:
     charts: dict[str, dict[str, Any]] = {}
     if found.users.height > 1:
-        by_rows = np.argsort(-found.users["rows"].to_numpy(), kind="stable")[:MAP_USERS]
-        rows = map_rows(found, project(found.theta[by_rows]), by_rows, SHOWN_GROUPS)
-        present = {row["group"] for row in rows}
-        names = sorted((name for name in present if name.isdigit()), key=int)
-        names += sorted(name for name in present if not name.isdigit())
-        charts["map"] = {"title": "Map of users", "description": MAP_NOTE, "spec": group_map(names), "rows": rows}
+        charts["map"] = chart_users(found)
     if found.groups.height:
         charts["likes"] = _likes(found)
     if found.gammas.height:
-        best = float(found.gammas["evidence"].max())
-        rows = [
-            {**row, "loss": row["evidence"] - best, "low": row["evidence"] - best - row["error"]}
-            | {"high": row["evidence"] - best + row["error"]}
-            for row in found.gammas.iter_rows(named=True)
-        ]
-        spec = gamma_chart(found.settings["gamma"])
-        charts["gamma"] = {"title": "Choice of gamma", "description": GAMMA_NOTE, "spec": spec, "rows": rows}
+        charts["gamma"] = chart_gammas(found)
     return {name: chart | {"name": name, "spec": chart["spec"].to_dict()} for name, chart in charts.items()}
+
+
+def chart_users(found: UserGroups) -> dict[str, Any]:
+    """Return the map of users: title, description, chart and rows."""
+    by_rows = np.argsort(-found.users["rows"].to_numpy(), kind="stable")[:MAP_USERS]
+    rows = map_rows(found, project(found.theta[by_rows]), by_rows, SHOWN_GROUPS)
+    present = {row["group"] for row in rows}
+    names = sorted((name for name in present if name.isdigit()), key=int)
+    names += sorted(name for name in present if not name.isdigit())
+    return {"title": "Map of users", "description": MAP_NOTE, "spec": group_map(names), "rows": rows}
+
+
+def chart_gammas(found: UserGroups) -> dict[str, Any]:
+    """Return the chart of the values of gamma: title, description, chart and rows."""
+    best = float(found.gammas["evidence"].max())
+    rows = [
+        {**row, "loss": row["evidence"] - best, "low": row["evidence"] - best - row["error"]}
+        | {"high": row["evidence"] - best + row["error"]}
+        for row in found.gammas.iter_rows(named=True)
+    ]
+    spec = gamma_chart(found.settings["gamma"])
+    return {"title": "Choice of gamma", "description": GAMMA_NOTE, "spec": spec, "rows": rows}
 
 
 def _likes(found: UserGroups) -> dict[str, Any]:
