@@ -140,9 +140,9 @@ def groups(
     second pass limits them. Columns with usual names are detected, and the command prints the columns that it uses.
 
     Each user gets a group (with the method eloc, with its probability), or "alone", "no group fits", or "not enough
-    data to tell". For each group, the command reports what its members like, a certificate (an upper bound on the distance
-    between any two members), and its stability (mean similarity with the best-fitting group in bootstrap samples
-    of users, with further noise of the rewards).
+    data to tell". For each group, the command reports what its members like, a certificate (an upper bound on the
+    distance between any two members), and its stability (mean similarity with the best-fitting group in bootstrap
+    samples of users, with further noise of the rewards).
 
     Examples:
     - `locb groups ratings.csv --user customer --chosen product --reward stars`

@@ -252,7 +252,7 @@ def _prune(mixture: Mixture, evidence: Evidence) -> Mixture | None:
 
 
 def find_alike(mixture: Mixture, rows: Floats, evidence: Evidence) -> Ints:
-    """Return the group (K,) of each component of a mixture: components that cannot be told apart are one group.
+    """Return the group (K,) of each component of a mixture: components that cannot be distinguished are one group.
 
     The variance of the noise can differ between rows, for example if some arms have larger rewards. Then, the rewards
     of the members of one group vary more than the model expects, and several components share them. Each component is
