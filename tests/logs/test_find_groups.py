@@ -10,12 +10,16 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.sparse.csgraph import connected_components
-from sklearn.mixture import GaussianMixture
 
 import locb
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.logs.groups.gamma_choice import GammaScore, choose_gamma
-from locb.logs.groups.mixture import compute_evidence, fit_population, group_evidence, separation, within_variance
+from locb.logs.groups.mixture import (
+    compute_evidence,
+    fit_population,
+    group_evidence,
+    within_variance,
+)
 from locb.logs.groups.row_source import open_rows
 from locb.logs.groups.stability import measure_stability
 from locb.logs.groups.sum_pass import sum_by_user
@@ -206,6 +210,19 @@ def test_collinear_features_equal_slow_estimates_and_radii() -> None:
         np.testing.assert_allclose(own.theta[position], theta, atol=1e-9)
 
 
+def test_certificates_with_text_are_at_least_the_true_width() -> None:
+    """All users are one group, so that the true width is the distance between users who like other channels."""
+    frame, names = visits(60_000), ("mail", "app", "web")
+    levels = np.column_stack([frame["channel"] == name for name in names])
+    x = standardize(np.column_stack([frame["discount"], levels]))
+    theta = np.array([np.linalg.lstsq(x, 0.2 + 0.3 * level + frame["discount"] / 2)[0] for level in levels.T])
+    options: dict[str, Any] = {"method": "off-club", "alpha": 9.0, "replicates": 0, "norm_bound": 1.0}
+    found = locb.find_groups(frame, features=["discount", "channel"], **options)
+    assert found.groups["users"].to_list() == [30]
+    assert true_width(theta, [0, 1, 2]) > 0.3
+    assert true_width(theta, [0, 1, 2]) <= found.groups["certificate"][0] < 1.5
+
+
 def test_likes_are_effects_in_units_of_the_reward() -> None:
     """A number has the effect of one standard deviation, text the difference from the mean of all rows."""
     rng = np.random.default_rng(1)
@@ -309,21 +326,6 @@ def test_uneven_noise_does_not_split_groups() -> None:
     assert sorted(sorted({name % 2 for name in members}) for members in members_of(found)) == [[0], [1]]
     assert any("groups were merged into 2" in note for note in found.notes)
     assert 0.5 < found.groups["stability"].min() < 1.0
-
-
-def test_separation_equals_mixtures_of_normal_distributions() -> None:
-    rng = np.random.default_rng(0)
-    rewards = rng.normal(np.repeat([0.2, 0.8], 40), 0.15)
-    rows = np.column_stack([9 * rewards, np.full(80, 9.0)])  # nine rows with the feature 1 and this mean reward
-    single, double = (
-        GaussianMixture(count, covariance_type="tied", reg_covar=0.0, tol=1e-9, max_iter=1000, random_state=0)
-        .fit(rewards[:, None])
-        .score(rewards[:, None])
-        for count in (1, 2)
-    )
-    expected = 80 * (double - single) - 2 * np.log(80)
-    assert separation(rows, np.array([0.8]), np.array([0.2])) == pytest.approx(expected, abs=0.05)
-    assert expected > 0 > separation(rows[:40], np.array([0.3]), np.array([0.1]))
 
 
 def test_a_user_without_others_in_the_group_is_alone() -> None:

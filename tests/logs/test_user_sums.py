@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.mixture import GaussianMixture
 
 import locb
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.kernels.groups.moments import add_rows
 from locb.logs.arm_features import identity_features
+from locb.logs.groups.mixture import line_positions, separation
 from locb.logs.groups.row_source import open_rows
 from locb.logs.groups.stability import draw_noise, ridge_solutions
 from locb.logs.groups.sum_pass import sum_by_user
@@ -128,6 +130,31 @@ def test_noise_of_sums_is_that_of_rows() -> None:
     noise = draw_noise(rows, 3, 0.3, np.random.default_rng(1))
     np.testing.assert_allclose(noise.T @ noise / len(noise), 0.3 * gram, atol=0.05)
     np.testing.assert_allclose(ridge_solutions(rows, noise)[-1], np.linalg.solve(np.eye(3) + gram, noise[-1]))
+
+
+def test_separation_equals_mixtures_of_normal_distributions() -> None:
+    rng = np.random.default_rng(0)
+    rewards = rng.normal(np.repeat([0.2, 0.8], 40), 0.15)
+    rows = np.column_stack([9 * rewards, np.full(80, 9.0)])  # nine rows with the feature 1 and this mean reward
+    single, double = (
+        GaussianMixture(count, covariance_type="tied", reg_covar=0.0, tol=1e-9, max_iter=1000, random_state=0)
+        .fit(rewards[:, None])
+        .score(rewards[:, None])
+        for count in (1, 2)
+    )
+    expected = 80 * (double - single) - 2 * np.log(80)
+    assert separation(*line_positions(rows, np.array([0.8]), np.array([0.2]))) == pytest.approx(expected, abs=0.05)
+    assert expected > 0 > separation(*line_positions(rows[:40], np.array([0.3]), np.array([0.1])))
+
+
+def test_positions_on_a_line_equal_slow_ones() -> None:
+    rng = np.random.default_rng(2)
+    x, first, second = rng.normal(size=(9, 3)), rng.normal(size=3), rng.normal(size=3)
+    gram, line = x.T @ x, first - second
+    for centre, expected in ((first, 0.5), (second, -0.5), (0.75 * first + 0.25 * second, 0.25)):
+        rows = np.append(gram @ centre, gram[np.triu_indices(3)])[None]
+        position, precision = line_positions(rows, first, second)
+        np.testing.assert_allclose([position[0], precision[0]], [expected, line @ gram @ line])
 
 
 def test_features_of_norm_one_are_used_as_they_are() -> None:

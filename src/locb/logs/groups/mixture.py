@@ -267,27 +267,38 @@ def find_alike(mixture: Mixture, rows: Floats, evidence: Evidence) -> Ints:
     groups = np.arange(count)
     for s in range(count if count > 1 else 0):
         t = int(distances[s].argmin())
-        users = np.flatnonzero(shares[:, s] + shares[:, t] >= 0.5)
-        if groups[s] != groups[t] and separation(rows[users], centres[s], centres[t]) < 0.0:
-            groups[groups == groups[s]] = groups[t]
+        if groups[s] != groups[t]:
+            users = shares[:, s] + shares[:, t] >= 0.5
+            position, precision = line_positions(rows, centres[s], centres[t])
+            if separation(position[users], precision[users]) < 0.0:
+                groups[groups == groups[s]] = groups[t]
     return np.asarray(np.unique(groups, return_inverse=True)[1], np.int64)
 
 
-def separation(rows: Floats, first: Floats, second: Floats) -> float:
-    """Return by how much two normal distributions explain the positions of users between two centres better than one.
+def line_positions(rows: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """Return the positions of users on the line through two centres (½: first, −½: second), and their precisions.
 
-    The result is the difference of the log likelihoods, minus 2 log(users), twice the Bayesian information criterion of
-    the two further parameters. ``rows`` are the sums (b, G) of the users.
+    ``rows`` are the sums (b, G) of the users. A precision is in units of 1 / σ².
     """
     dim, line, middle = len(first), first - second, 0.5 * (first + second)
-    gram = unpack_symmetric(rows[:, dim:], dim) @ line
-    precision = gram @ line
-    known = precision > 1e-12 * max(precision.max(initial=0.0), 1e-300)
-    precision = precision[known]
+    i, j = np.triu_indices(dim)
+    grams = rows[:, dim:]
+    precision = grams @ (line[i] * line[j] * np.where(i == j, 1.0, 2.0))
+    pulled = grams @ np.where(i == j, line[i] * middle[i], line[i] * middle[j] + line[j] * middle[i])
+    return (rows[:, :dim] @ line - pulled) / np.maximum(precision, 1e-300), precision
+
+
+def separation(position: Floats, precision: Floats) -> float:
+    """Return by how much two normal distributions explain the positions of users on a line better than one.
+
+    The variance of a user is proportional to 1 / precision, with a common factor that is fitted. The result is the
+    difference of the log likelihoods, minus 2 log(users): twice the Bayesian information criterion of two parameters.
+    """
+    known = precision > 1e-12 * precision.max(initial=1e-300)
+    position, precision = position[known], precision[known]
     count = len(precision)
     if count < 2:
         return 0.0
-    position = (rows[known, :dim] @ line - gram[known] @ middle) / precision
     centre = precision @ position / precision.sum()
     variance = max(float((precision * (position - centre) ** 2).mean()), 1e-300)
     single = -0.5 * count * (math.log(variance) + 1.0)
