@@ -29,7 +29,7 @@ class RewardLimits(NamedTuple):
         beyond = f"beyond {self.low:.4g} and {self.high:.4g}" if self.lowest < self.low else f"above {self.high:.4g}"
         counts = f"{self.rows:,} of {self.total:,} rows ({self.rows / self.total:.2%})"
         shares = f"{counts} have rewards {beyond} and {self.share:.0%} of the variance of the rewards"
-        return f"outliers: {shares}. Groups are found with these rewards set to the limit (robust)"
+        return f"outliers: {shares}; these rewards are set to the limit (robust=False or --no-robust: unchanged)"
 
 
 class RewardCounts:
