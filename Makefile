@@ -66,6 +66,7 @@ bench: $(VENV)/bench ## run the benchmarks and update the tables of docs/explana
 	@$(CACHED) PYTHONPATH=benchmarks $(BIN)/python benchmarks/data/dataset_preparation.py --scale 0.05
 	@$(CACHED) PYTHONPATH=benchmarks $(BIN)/python benchmarks/data/user_groups.py
 	@$(CACHED) PYTHONPATH=benchmarks $(BIN)/python benchmarks/data/start_from_log.py
+	@$(CACHED) PYTHONPATH=benchmarks $(BIN)/python benchmarks/data/log_memory.py
 
 stress: $(VENV)/dev ## test the service under faults and load (about 90 minutes); results in runs/stress
 	@SCHEMA_EXAMPLES=200 $(CACHED) $(BIN)/python -m pytest -q tests/service/api/test_openapi.py

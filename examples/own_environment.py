@@ -19,7 +19,7 @@ An environment generates the rounds on which policies are compared. Subclass :cl
 #
 # - ``draw(rng, count)`` returns ``count`` rounds, generated with the NumPy random generator ``rng``. :class:`locb.Rounds` contains the user of each
 #   round, and the features, the reward and the expected reward of each arm.
-# - ``true_clusters()`` returns the users of each true cluster.
+# - ``true_clusters()`` returns the users of each true cluster. It is optional.
 
 import numpy as np
 

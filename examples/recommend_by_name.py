@@ -84,7 +84,7 @@ print(explained.sources_frame().head(3))
 # Groups
 # ------
 #
-# The groups have the ids of the users. ``groups`` returns all groups, ``groups_of`` those that contain a user.
+# The groups have the ids of the users. ``groups`` returns all groups, ``groups_of`` those that contain a user. Groups with the same users are one group.
 
 group = min(recommender.groups_of("user 30"), key=lambda group: len(group.users))
 print(group, *group.users, sep=", ")
@@ -95,7 +95,7 @@ recommender.groups_frame().head(3)
 # %%
 # The map shows the estimated preferences of all users. Users with similar preferences are near each other.
 
-chart = recommender.policy.plot_users(recommender.user_ids)
+chart = recommender.plot_users()
 
 # %%
 # Save and continue

@@ -634,7 +634,8 @@ class ELOC(Policy):
         inverse = np.linalg.inv(A + prior)
         C = self.noise * inverse
         v = self.within() + 0.5 * self.mean_diagonal(C)
-        return np.einsum("sab,sb->sa", inverse, c + prior @ self.mu0), C, 2.0 ** np.floor(np.log2(v) + 0.5)
+        uncertain = inverse @ prior @ self.C0 @ prior @ inverse  # because μ_0 is uncertain
+        return np.einsum("sab,sb->sa", inverse, c + prior @ self.mu0), C + uncertain, 2.0 ** np.floor(np.log2(v) + 0.5)
 
     def component_posteriors(self, i, mu, C, v):
         """Return each component's log evidence for user i, and mean and covariances of θ under it.

@@ -33,7 +33,7 @@ def test_best_alpha_per_policy() -> None:
 
 def test_verdict_uses_paired_difference() -> None:
     clear = comparison(policy_result("a", [1, 11, 21]), policy_result("b", [3, 13, 23.1])).verdict()
-    assert clear.startswith("a has the lowest regret, 2 below b (±")
+    assert clear.startswith("a has the lowest regret, 2.03 below b (± 0.14, the margin")
     assert "exceeds the margin" in clear
     assert (
         "may be due to chance" in comparison(policy_result("a", [1, 11, 21]), policy_result("b", [9, 2, 24])).verdict()
@@ -46,4 +46,10 @@ def test_verdict_uses_paired_difference() -> None:
         "a and b have the same regret, 1"
         in comparison(policy_result("a", [1, 1]), policy_result("b", [1, 1])).verdict()
     )
+    small = comparison(policy_result("a", [1.0, 1.0]), policy_result("b", [1.96, 2.02])).verdict()
+    assert "0.99 below b (± 0.38, the margin of the 95% interval, paired over 2 repeats)" in small
+    same = comparison(policy_result("a", [1, 2]), policy_result("b", [4, 5])).verdict()
+    assert same.endswith("3 below b. The difference is the same in all repeats, so there is no confidence interval.")
+    settings = comparison(policy_result("a", [1, 11], 0.1), policy_result("a", [1, 11], 0.3)).verdict()
+    assert settings == "a (α = 0.1) and a (α = 0.3) have the same regret, 6."
     assert "Only a was run" in comparison(policy_result("a", [1])).verdict()

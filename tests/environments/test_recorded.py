@@ -139,3 +139,32 @@ def test_playing_a_log_is_replay() -> None:
             expected.update(user, drawn.contexts[t, arm], float(drawn.rewards[t, arm]))
     assert np.array_equal(replayed.theta, expected.theta)
     assert np.count_nonzero(~np.isnan(run.rewards)) == expected.served.sum() > 100
+
+
+def test_comparison_on_fixed_rounds_has_one_repeat() -> None:
+    """All repeats were copies, so that any difference had an interval of width 0 and exceeded it."""
+    drawn = locb.Synthetic(n_users=5, n_clusters=2, seed=7).rounds(300, seed=1)
+    fixed, policies = locb.RecordedRounds(drawn), ["linucb-one", "linucb-ind"]
+    compared = locb.compare(fixed, policies, repeats=3, jobs=1)
+    assert [result.regret.shape[0] for result in compared.results] == [1, 1]
+    (note,) = compared.notes
+    assert "are the same for all random seeds, so one repeat was run instead of 3" in note
+    assert "With one repeat there is no confidence interval" in compared.verdict()
+    assert locb.compare(fixed, policies, repeats=1, jobs=1).notes == []
+    environments = {"fixed": fixed, "drawn": locb.Synthetic(n_users=5, n_clusters=2, seed=7)}
+    both = locb.compare(environments, policies, repeats=3, rounds=300, jobs=1)
+    assert both.to_frame().group_by("environment").len().sort("environment").rows() == [("drawn", 6), ("fixed", 2)]
+    assert both.settings["repeats"] == len(both.seeds) == 3
+    assert both._repr_html_()
+
+
+def test_equal_repeats_of_a_custom_environment_have_no_interval() -> None:
+    class Fixed(locb.Environment):
+        n_users, dim, n_arms = 5, 6, 10
+
+        def draw(self, rng, count):
+            return locb.Synthetic(n_users=5, n_clusters=2, seed=7).rounds(count, seed=1)
+
+    compared = locb.compare(Fixed(), ["linucb-one", "linucb-ind"], rounds=300, repeats=3, jobs=1)
+    assert compared.verdict().endswith("The difference is the same in all repeats, so there is no confidence interval.")
+    assert "±" not in str(compared).partition("\n")[2]

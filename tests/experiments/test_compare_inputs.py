@@ -183,7 +183,7 @@ def test_environment_from_a_file(tmp_path: Path) -> None:
     size = ["--rounds", "200", "--repeats", "2", "--jobs", "1", "--output", "out"]
     done = call("compare", "--environment", "site.py:Site", *grid, *size, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    rows = re.findall(r"^ *club +(\S+) +(\S+) ", done.stdout, re.MULTILINE)
+    rows = re.findall(r"^ *club +([\d.]+) +([\d.]+) ", done.stdout, re.MULTILINE)
     assert sorted(rows) == [("0.1", "0.5"), ("0.1", "1"), ("1", "0.5"), ("1", "1")]
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     sets = [{"alpha": alpha, "alpha2": alpha2} for alpha, alpha2 in product((0.1, 1.0), (0.5, 1))]
@@ -246,3 +246,51 @@ def test_invalid_grid_on_the_command_line(grid: list[str], message: str, tmp_pat
     done = call("compare", "--grid", *grid, "--policies", "club", cwd=tmp_path)
     assert (done.returncode, done.stderr.strip()) == (2, message)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_true_clusters_are_optional() -> None:
+    class Unknown(Site):
+        true_clusters = locb.Environment.true_clusters
+
+    class Nothing(Site):
+        def true_clusters(self):
+            return None
+
+    assert Unknown().true_clusters() == []
+    for environment in (Unknown, Nothing):
+        compared = locb.compare(environment, ["locb", "linucb-one"], **SIZE)
+        assert np.isnan(compared.best("locb").f1).all()
+        assert compared.user_map is None
+
+
+def test_wrong_type_of_rounds_is_named() -> None:
+    class Wrong(Site):
+        def draw(self, rng, count):
+            return np.zeros(3), np.zeros(3)
+
+    class WrongAt(Wrong):
+        def draw_at(self, rng, count, start):
+            return []
+
+    with pytest.raises(TypeError, match="^draw of Wrong must return locb.Rounds, not tuple$"):
+        Wrong().rounds(3)
+    with pytest.raises(TypeError, match="^draw_at of WrongAt must return locb.Rounds, not list$"):
+        locb.simulate(locb.LinUCB(n_users=6, dim=3), WrongAt(), rounds=3)
+
+
+def test_grid_of_one_policy_is_compared_and_its_edges_are_noted() -> None:
+    env = locb.Synthetic(n_users=6, n_clusters=2, seed=9)
+    compared = locb.compare(env, "linucb-one", grid={"alpha": [0.3, 1.0, 3.0]}, **SIZE)
+    means = {result.parameters["alpha"]: result.final_regret.mean() for result in compared.results}
+    first, second = sorted(means, key=lambda alpha: means[alpha])[:2]
+    assert compared.verdict().startswith(f"linucb-one (α = {first:g}) has the lowest regret, ")
+    assert f" below linucb-one (α = {second:g})" in compared.verdict()
+    kinds = {0.3: "smallest", 3.0: "largest"}
+    assert first in kinds, "the best value must be at the edge for this test"
+    edge = f"alpha = {first:g} of linucb-one ({kinds[first]})"
+    assert compared.notes == [f"The best value is at the edge of the grid for {edge}: values beyond it may be better."]
+    values = [first / 4, first / 2, first, 2 * first, 4 * first]
+    wider = locb.compare(env, "linucb-one", grid={"alpha": values}, **SIZE)
+    assert bool(wider.notes) == (wider.best().parameters["alpha"] in (values[0], values[-1]))
+    two = locb.compare(env, "linucb-one", grid={"alpha": [0.1, 1.0]}, **SIZE)
+    assert two.notes == []

@@ -87,7 +87,23 @@ def test_invalid_arguments() -> None:
             ValueError, match="checkpoints must be strictly ascending integers from 1 to 10, the number of rounds, not"
         ):
             locb.simulate(policy, env, rounds=10, checkpoints=checkpoints)
-    with pytest.raises(ValueError, match=r"policy must be a locb\.Policy, not <class"):
+    with pytest.raises(ValueError, match=r"policy must be a locb\.Policy or the name of one, not <class"):
         locb.simulate(locb.LOCB, env, rounds=10)
     with pytest.raises(ValueError, match=r"env must be a locb\.Environment"):
         locb.simulate(policy, env.rounds(5), rounds=10)
+
+
+def test_policy_can_be_a_name() -> None:
+    env = locb.Synthetic(n_users=10, n_clusters=2, seed=7)
+    run = locb.simulate("locb", env, rounds=500, seed=1)
+    expected = locb.simulate(locb.LOCB(n_users=10, dim=env.dim), env, rounds=500, seed=1)
+    assert run.chosen.tolist() == expected.chosen.tolist()
+    assert isinstance(run.policy, locb.LOCB)
+    with pytest.raises(ValueError, match="unknown policy 'thompson'; choose from locb, eloc"):
+        locb.simulate("thompson", env, rounds=5)
+    with pytest.raises(
+        ValueError, match=r"policy must be a locb.Policy or the name of one, not <class 'locb\..*LOCB'>"
+    ):
+        locb.simulate(locb.LOCB, env, rounds=5)
+    with pytest.raises(ValueError, match="env must be a locb.Environment, not 'hierarchy'"):
+        locb.simulate("locb", "hierarchy", rounds=5)

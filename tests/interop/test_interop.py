@@ -86,13 +86,96 @@ def test_coba_learner_adds_unknown_users_and_hashes_features() -> None:
             action, probability = learner.predict({"user": user, "hour": 9}, ["crime", "drama"])["action_prob"]
             assert probability == 1.0
             learner.learn({"user": user, "hour": 9}, action, float(action == liked), 1.0)
-    assert learner.policy.n_users == 4
+    assert learner.policy.n_users == 2  # the first users take the indices without a user
+    assert learner.user_ids == ["ann", "bob"]
     assert learner.score({"user": "ann", "hour": 9}, ["crime", "drama"], "drama") == 1.0
     assert learner.score({"user": "bob", "hour": 9}, ["crime", "drama"], "drama") == 0.0
-    with pytest.raises(ValueError, match="dim is required if policy is a name \\('locb'\\)"):
-        locb.interop.CobaLearner("locb")
+    with pytest.raises(ValueError, match="dim is required if policy is a name \\('locb'\\), unless the first action"):
+        locb.interop.CobaLearner("locb").predict("ann", ["crime", "drama"])
     with pytest.raises(ValueError, match="has its own parameters; omit dim, gamma"):
         locb.interop.CobaLearner(locb.LinUCB(n_users=1, dim=2), dim=2, gamma=1.0)
+
+
+def play_coba(learner: Any, rounds: locb.Rounds, ids: list[Any]) -> list[float]:
+    """Play rounds with the learner interface of coba, and return the rewards; ``ids`` has the id of each user."""
+    earned = []
+    for user, contexts, rewards in zip(rounds.users.tolist(), rounds.contexts, rounds.rewards, strict=True):
+        actions = [tuple(arm) for arm in contexts.tolist()]
+        action, probability = learner.predict(ids[user], actions)["action_prob"]
+        earned.append(float(rewards[actions.index(action)]))
+        learner.learn(ids[user], action, earned[-1], probability)
+    return earned
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("n_users", [None, N])
+def test_text_users_get_the_rewards_of_integer_users(name: str, n_users: int | None, env: locb.Synthetic) -> None:
+    """Text users were added after the first ``n_users``, so all seed users were users who never arrived."""
+    pytest.importorskip("coba", reason=MISSING.format("coba"))
+    drawn = env.rounds(ROUNDS, seed=SEED)
+    order = list(dict.fromkeys(drawn.users.tolist()))  # number the users in the order in which they arrive
+    rounds = drawn.with_arrays(drawn.arrays() | {"users": np.array([order.index(user) for user in drawn.users])})
+    texts = [f"user {user}" for user in range(N)]
+    learners = [locb.interop.CobaLearner(name, dim=env.dim, n_users=n_users) for _ in range(2)]
+    by_text, by_number = play_coba(learners[0], rounds, texts), play_coba(learners[1], rounds, list(range(N)))
+    assert by_text == by_number
+    assert np.array_equal(learners[0].policy.theta, learners[1].policy.theta)
+    assert learners[0].user_ids[:N] == texts
+    if name != "linucb-ind":
+        seeds = {cluster.seed for cluster in learners[0].policy.clusters()}
+        assert set(range(N)) <= seeds  # every user is a seed user: there are fewer than 30
+    if n_users is not None:
+        policy = locb.make_policy(name, n_users=N, dim=env.dim)
+        assert by_text == locb.simulate(policy, locb.RecordedRounds(rounds), rounds=ROUNDS).rewards.tolist()
+
+
+def test_locb_splits_groups_of_text_users_in_coba_and_river() -> None:
+    """Without ``n_users``, LOCB had one seed user, who never arrived, and gave all users the same recommendations."""
+    pytest.importorskip("coba", reason=MISSING.format("coba"))
+    pytest.importorskip("river.bandit", reason=MISSING.format("river"))
+    env = locb.Synthetic(n_users=30, n_clusters=3, seed=7)
+    rounds, ids = env.rounds(3_000, seed=1), [f"user {user}" for user in range(30)]
+    shared = locb.simulate(locb.LinUCB(n_users=30, dim=6, shared=True), env, rounds=3_000, seed=1).rewards.mean()
+    learner = locb.interop.CobaLearner("locb")  # dim is the length of the first action
+    assert learner.params == {"family": "locb LOCB", "policy": "LOCB"}
+    assert np.mean(play_coba(learner, rounds, ids)) > shared + 0.05
+    assert learner.policy.dim == 6
+    assert min(learner.policy.cluster_sizes()) < 30
+    policy, earned = locb.interop.RiverPolicy("locb"), []
+    arms = list(range(env.n_arms))
+    for user, contexts, rewards in zip(rounds.users.tolist(), rounds.contexts, rounds.rewards, strict=True):
+        context = {"user": ids[user], "arms": contexts}
+        arm = policy.pull(arms, context=context)
+        policy.update(arm, context, rewards[arm])
+        earned.append(rewards[arm])
+    assert np.mean(earned) > shared + 0.05
+    assert policy.user_ids == learner.user_ids
+    fresh = policy.clone()
+    fresh.pull(arms, context=context)
+    assert fresh.user_ids == [ids[user]]
+
+
+def test_unknown_users_do_not_take_indices_with_rewards() -> None:
+    pytest.importorskip("coba", reason=MISSING.format("coba"))
+    trained = locb.LinUCB(n_users=3, dim=2)
+    trained.update(0, [1.0, 0.0], 1.0)
+    learner = locb.interop.CobaLearner(trained)
+    for user in (2, "ann", "bob", 1):
+        learner.learn(user, (0.0, 1.0), 1.0, 1.0)
+    assert learner.user_ids == [None, "ann", 2, "bob", 1]
+    assert trained.served.tolist() == [1, 1, 1, 1, 1]
+
+
+def test_actions_of_another_length_than_dim_are_an_error() -> None:
+    pytest.importorskip("coba", reason=MISSING.format("coba"))
+    message = "actions must have 5 features, the dim of the policy, not 6"
+    with pytest.raises(ValueError, match=message):
+        locb.interop.CobaLearner("locb", dim=5, n_users=50).predict(0, [(0.1,) * 6, (0.2,) * 6])
+    with pytest.raises(ValueError, match=message):
+        locb.interop.CobaLearner("locb", dim=5).learn("ann", (0.1,) * 6, 1.0, 1.0)
+    env = locb.interop.CobaEnvironment(locb.Synthetic(n_users=3, n_clusters=1, seed=7), rounds=3)
+    with pytest.raises(ValueError, match=message):
+        locb.interop.from_coba(env, dim=5)
 
 
 @pytest.mark.parametrize("name", KINDS)

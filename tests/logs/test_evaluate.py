@@ -11,6 +11,7 @@ import locb
 from locb.logs.bootstrap import Interval, bootstrap_ratio, draw_counts, make_groups, random_stream
 from locb.logs.estimators import FixedEstimators
 from locb.logs.results import BETTER, UNDECIDED, WORSE, PolicyValue, decide, needed_decisions
+from locb.logs.row_arrays import number_distinct
 from locb.logs.targets import FixedTarget, LearningTarget, make_target, reward_range
 from logs.truth import choose, draw_log, draw_rounds, target_choice
 
@@ -107,10 +108,10 @@ def test_intervals_that_cannot_be_computed() -> None:
 
 
 def test_many_users_are_merged() -> None:
-    groups, count = make_groups(np.arange(1000), 100, 0)
+    groups, count = make_groups(np.arange(1000, dtype=np.int32), 1000, 100, 0)
     assert count == 100
     assert groups.max() < 100
-    groups, count = make_groups(np.array([5, 7, 5]), 100, 0)
+    groups, count = make_groups(*number_distinct(np.array([5, 7, 5])), 100, 0)
     assert (groups.tolist(), count) == ([0, 1, 0], 2)
 
 

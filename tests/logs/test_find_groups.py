@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from functools import cache
 from typing import Any
 
@@ -12,18 +13,9 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 
 import locb
-from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.logs.groups.gamma_choice import GammaScore, choose_gamma
-from locb.logs.groups.mixture import (
-    compute_evidence,
-    fit_population,
-    group_evidence,
-    within_variance,
-)
-from locb.logs.groups.row_source import open_rows
 from locb.logs.groups.stability import measure_stability
-from locb.logs.groups.sum_pass import sum_by_user
-from logs.group_oracle import Scenario, draw_scenario, ellipsoid, log_evidence, standardize, true_width, user_rows
+from logs.group_oracle import Scenario, draw_scenario, ellipsoid, standardize, true_width, user_rows
 
 SEEDS = range(5)
 
@@ -67,24 +59,6 @@ def test_certificates_are_at_least_the_true_width(method: str, gamma: float | No
             if method == "locb":
                 assert row["certificate"] <= 1.6
     assert informative >= (0 if method == "off-club" else 5)
-
-
-def test_evidence_equals_the_density_of_the_rewards() -> None:
-    drawn = draw_scenario(9, n_users=5, rows=100, n_clusters=1)
-    sums = sum_by_user(open_rows(drawn.frame, "auto", {"features": drawn.vector}))
-    rows, noise, variance = sums.block(slice(None)), 0.2, within_variance(0.5, sums.dim)
-    population = fit_population(rows, noise, sums.dim)
-    evidence = compute_evidence(rows, population, variance, sums.dim)
-    centres = np.random.default_rng(1).normal(size=(3, sums.dim))
-    found = group_evidence(evidence, centres)
-    covariance = np.linalg.inv(unpack_symmetric(population.prior[0, sums.dim :], sums.dim))
-    for index, user in enumerate(sums.ids):
-        x, r = user_rows(drawn.frame, drawn.vector, user)
-        for group, centre in enumerate(centres):
-            expected = log_evidence(x, r, centre, variance * np.eye(sums.dim), noise)
-            assert found[index, group] == pytest.approx(expected, abs=1e-8)
-        expected = log_evidence(x, r, population.prior[1, : sums.dim], covariance, noise)
-        assert found[index, -1] == pytest.approx(expected, abs=1e-8)
 
 
 def test_radii_and_components_equal_slow_ones() -> None:
@@ -348,3 +322,19 @@ def test_a_log_without_groups_has_a_note() -> None:
     found = locb.find_groups(revenue_log(1_200), replicates=0, min_probability=0.9999)
     assert found.groups.height == 0
     assert any("no groups were found" in note for note in found.notes)
+
+
+def test_tables_as_pandas_data_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The columns are passed as lists, without pyarrow; Polars takes the place of pandas."""
+    found = groups_of(0)
+    monkeypatch.setitem(sys.modules, "pandas", pl)
+    for table in ("users", "groups", "memberships", "likes", "gammas"):
+        expected = getattr(found, table)
+        converted = found.to_pandas(table)
+        assert (converted.columns, converted.rows()) == (expected.columns, expected.rows())
+    assert found.to_pandas().columns == found.users.columns
+    with pytest.raises(ValueError, match="table must be one of users, groups, memberships, likes, gammas, not 'theta'"):
+        found.to_pandas("theta")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ValueError, match="data frames need the package pandas: run pip install pandas"):
+        found.to_pandas()

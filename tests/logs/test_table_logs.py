@@ -11,7 +11,7 @@ import pytest
 
 import locb
 from locb.datasets.column_values import parse_numbers
-from locb.logs.readers import offers
+from locb.logs.readers import table_logs
 from serving import arms, serving
 
 GERMAN = """Kunde;Variant;Umsatz;Date;Propensity
@@ -345,7 +345,7 @@ def test_lines_with_too_many_fields_are_an_error(tmp_path: Path) -> None:
 
 
 def test_chosen_arms_of_many_rows_and_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offers, "CHUNK", 7)  # rows
+    monkeypatch.setattr(table_logs, "BATCH", 7)  # rows
     rng = np.random.default_rng(4)
     lists = [rng.permutation(["a", "b", "ü", "d"])[: rng.integers(1, 5)].tolist() for _ in range(60)]
     arm = rng.choice(["a", "b", "ü", "d", "e"], size=60).tolist()

@@ -14,12 +14,19 @@ import locb
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.kernels.groups.moments import add_rows
 from locb.logs.arm_features import identity_features
-from locb.logs.groups.mixture import line_positions, separation
+from locb.logs.groups.mixture import (
+    compute_evidence,
+    fit_population,
+    group_evidence,
+    line_positions,
+    separation,
+    within_variance,
+)
 from locb.logs.groups.row_source import open_rows
 from locb.logs.groups.stability import draw_noise, ridge_solutions
 from locb.logs.groups.sum_pass import sum_by_user
 from locb.logs.groups.user_sums import UserSums
-from logs.group_oracle import user_rows
+from logs.group_oracle import draw_scenario, log_evidence, user_rows
 
 FEATURES = ["price", "length"]
 
@@ -130,6 +137,24 @@ def test_noise_of_sums_is_that_of_rows() -> None:
     noise = draw_noise(rows, 3, 0.3, np.random.default_rng(1))
     np.testing.assert_allclose(noise.T @ noise / len(noise), 0.3 * gram, atol=0.05)
     np.testing.assert_allclose(ridge_solutions(rows, noise)[-1], np.linalg.solve(np.eye(3) + gram, noise[-1]))
+
+
+def test_evidence_equals_the_density_of_the_rewards() -> None:
+    drawn = draw_scenario(9, n_users=5, rows=100, n_clusters=1)
+    sums = sum_by_user(open_rows(drawn.frame, "auto", {"features": drawn.vector}))
+    rows, noise, variance = sums.block(slice(None)), 0.2, within_variance(0.5, sums.dim)
+    population = fit_population(rows, noise, sums.dim)
+    evidence = compute_evidence(rows, population, variance, sums.dim)
+    centres = np.random.default_rng(1).normal(size=(3, sums.dim))
+    found = group_evidence(evidence, centres)
+    covariance = np.linalg.inv(unpack_symmetric(population.prior[0, sums.dim :], sums.dim))
+    for index, user in enumerate(sums.ids):
+        x, r = user_rows(drawn.frame, drawn.vector, user)
+        for group, centre in enumerate(centres):
+            expected = log_evidence(x, r, centre, variance * np.eye(sums.dim), noise)
+            assert found[index, group] == pytest.approx(expected, abs=1e-8)
+        expected = log_evidence(x, r, population.prior[1, : sums.dim], covariance, noise)
+        assert found[index, -1] == pytest.approx(expected, abs=1e-8)
 
 
 def test_separation_equals_mixtures_of_normal_distributions() -> None:

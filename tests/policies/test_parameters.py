@@ -70,6 +70,20 @@ def test_copy_from_get_params_plays_the_same(kind: str) -> None:
         assert np.array_equal(copy.play(make_rounds(100)), other.play(make_rounds(100)))
 
 
+def test_clone_of_scikit_learn_is_an_untrained_copy() -> None:
+    base = pytest.importorskip("sklearn.base", reason="scikit-learn is not installed: run pip install locb[data]")
+    for policy in (
+        locb.LOCB(n_users=5, dim=2, gamma=0.3, n_seeds=2),
+        locb.ELOC(n_users=5, dim=2),
+        locb.LinUCB(n_users=5, dim=2),
+    ):
+        policy.update(1, [1.0, 0.0], 1.0)
+        copy = base.clone(policy)
+        assert type(copy) is type(policy)
+        assert copy.get_params(deep=False) == policy.get_params()
+        assert (copy.served.sum(), policy.served.sum()) == (0, 1)
+
+
 def test_get_params_follows_the_policy() -> None:
     policy = locb.LOCB(n_users=3, dim=2, n_seeds=2, late_seeds=2, seed=1)
     policy.add_users(1)

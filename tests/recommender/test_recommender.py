@@ -141,6 +141,76 @@ def test_indices_without_a_user_are_not_shown() -> None:
     assert all((group.size or 0) <= 2 for group in recommender.explain("ann").groups)
 
 
+def test_equal_groups_are_merged_and_reserved_users_are_not_counted() -> None:
+    """There was one group per seed user, and charts and frames counted the indices that wait for new users."""
+    recommender, users = make("eloc", n_seeds=30), [f"user {number}" for number in range(20)]
+    for user in users:
+        recommender.reward(recommender.recommend(user), 1.0)
+    groups = recommender.groups()
+    assert sorted({user for group in groups for user in group.seeds}) == sorted(users)
+    assert len({group.users for group in groups}) == len(groups) < 20
+    assert all(set(group.users) <= set(users) for group in groups)
+    for group in groups:
+        assert group.seed == (group.seeds or (None,))[0]
+    (merged, *_) = (group for group in groups if len(group.seeds) > 1)
+    expected = f"NamedGroup({len(merged.users)} users around {merged.seed!r} and {len(merged.seeds) - 1} more)"
+    assert repr(merged) == expected
+    assert recommender.groups_frame().height == sum(len(group.users) for group in groups)
+    frame = recommender.users_frame()
+    assert frame["user"].to_list() == users == recommender.policy.users_frame(recommender.user_ids)["user"].to_list()
+    assert frame["served"].to_list() == [1] * 20
+    assert set(recommender.policy.groups_frame(recommender.user_ids)["user"]) == set(users)
+    for chart in (recommender.plot_groups(), recommender.policy.plot_groups(recommender.user_ids)):
+        spec = chart.to_dict()
+        (rows,) = spec["datasets"].values()
+        assert spec["title"]["subtitle"] == f"{len(rows)} distinct groups of 20 users"
+        assert sorted(row["users"] for row in rows) == sorted(len(group.users) for group in groups)
+        assert not any("None" in row["group"] for row in rows)
+    spec = recommender.plot_users().to_dict()
+    (rows,) = spec["datasets"].values()
+    assert [row["user"] for row in rows] == users
+    assert "random sample" not in spec["title"]["subtitle"]
+
+
+def test_charts_without_users_are_empty() -> None:
+    for chart in (make("eloc", n_seeds=4).plot_users(), make("eloc", n_seeds=4).plot_groups()):
+        (rows,) = chart.to_dict()["datasets"].values()
+        assert rows == []
+
+
+def test_reward_accepts_a_recommendation() -> None:
+    recommender, same = make(), make()
+    recommender.reward(recommender.recommend("ann", decision_id="one"), 1.0)
+    same.recommend("ann", decision_id="one")
+    same.reward("one", 1.0)
+    assert recommender.explain("ann") == same.explain("ann")
+    with pytest.raises(ValueError, match=r"no decision_id: pass a result of recommend\(\), not of explain\(\)"):
+        recommender.reward(recommender.explain("ann"), 1.0)
+
+
+def test_number_that_outweighs_the_other_features_gives_one_warning(recwarn: pytest.WarningsRecorder) -> None:
+    dishes = {"ramen": {"cuisine": "japanese", "price": 14.0}, "dal": {"cuisine": "indian", "price": 9}}
+    recommender = locb.Recommender("linucb-one", arms=dishes)
+    recommender.recommend("ann", {"pizza": {"cuisine": "italian", "price": 11.0}})
+    recommender.add_arms({"soup": {"cuisine": "french", "price": 12.0}})
+    (warning,) = recwarn
+    message = "feature 'price' = 14 outweighs all other features of arm 'ramen': scale numbers to about 1"
+    assert str(warning.message).startswith(message)
+    assert warning.filename == __file__
+    scaled = {
+        "a": {"cuisine": "thai", "price": 1.4},
+        "b": {"price": 14},
+        "c": {"price": 14, "grams": 9},
+        "d": [90.0, 1.0],
+    }
+    for arms in (scaled, {"none": {}}, {"zero": {"x": 9, "y": 0}}):
+        locb.Recommender("linucb-one", features=2, arms=arms)
+    assert len(recwarn) == 1
+    recommender = locb.Recommender("linucb-one")
+    recommender.recommend("ann", {"pizza": {"cuisine": "italian", "price": 11.0}})
+    assert recwarn[1].filename == __file__
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import locb
+from locb.evaluation.results import PolicyResult
 from locb.report.terminal import progress_bar
 from locb.report.terminal.progress_bar import ProgressBar
 
@@ -50,6 +51,10 @@ def test_texts_are_short(env: locb.Synthetic, run: locb.Run, comparison: locb.Co
         assert "object at" not in repr(value)
     assert repr(policy) == f"LOCB(n_users={N}, dim=6, gamma=0.5, seeds=[0, 1, 2, 3, ...])"
     assert repr(env) == f"Synthetic({N} users, 4 arms per round, 6 features)"
+    one = locb.Cluster(seed=None, members=np.array([3]))
+    assert repr(one) == "Cluster(1 user, still changing)"
+    single = locb.RecordedRounds(locb.Rounds([0], [[[1.0]]], [[1.0]]))
+    assert repr(single) == "RecordedRounds(1 user, 1 arm per round, 1 feature)"
     assert repr(rounds) == "Rounds(50 rounds, 4 arms, 6 features, with expected rewards)"
     assert f"regret {run.regret[-1]:,.1f}, reward per round {run.rewards.mean():.4f}" in repr(run)
     assert repr(comparison) == "Comparison(2 environments: 2 policies, 4 results, 2 × 300 rounds)"
@@ -57,6 +62,23 @@ def test_texts_are_short(env: locb.Synthetic, run: locb.Run, comparison: locb.Co
     assert repr(comparison.parts["two"]).endswith(f"2 × 300 rounds; lowest regret: {best})")
     (cluster, *_) = policy.clusters()
     assert repr(cluster).startswith(f"Cluster({len(cluster)} users around user 0, ")
+
+
+def test_printed_comparison_has_one_line_per_policy(comparison: locb.Comparison) -> None:
+    text = str(comparison)
+    for name, part in comparison.parts.items():
+        printed = str(part)
+        assert f"{name}\n{printed}" in text
+        title, headings, *lines = printed.splitlines()
+        assert title == "300 rounds, 2 repeats: mean ± 95% CI"
+        assert headings.split() == ["policy", "alpha", "regret", "reward", "clusters", "F1", "µs/round"]
+        ranked = sorted(part.results, key=lambda result: result.final_regret.mean())
+        assert [line.split()[0] for line in lines[:2]] == [result.policy for result in ranked]
+        for line, result in zip(lines, ranked, strict=False):
+            assert f" {result.final_regret.mean():,.0f} ± " in line
+        assert lines[2] == part.verdict()
+        assert lines[3:] == part.notes
+    assert all(f"    {name} : " in str(PolicyResult.__doc__) for name in vars(comparison.results[0]))
 
 
 def test_html_has_the_numbers_and_is_escaped(run: locb.Run, comparison: locb.Comparison) -> None:

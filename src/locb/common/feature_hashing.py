@@ -44,7 +44,8 @@ def features(values: Values, dim: int) -> Floats:
     ----------
     values : mapping of str to float, str or bool
         The features by name. Only the ratios between the numbers matter, because all entries are scaled together.
-        Strings and booleans count as 1 in these ratios.
+        Strings and booleans count as 1 in these ratios. Scale numbers to about 1, for example by their mean or their
+        standard deviation: with a price of 14, all other features have almost no influence.
     dim : int
         The number of entries of the vector, at least 1. Hash collisions become rare if ``dim`` is about ten times the
         number of different keys.

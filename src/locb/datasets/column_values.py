@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from locb.common.arrays import Bools, Floats, Ints
+from locb.common.arrays import Bools, Floats, IndexArray, Ints
 
 TRUE_WORDS, FALSE_WORDS = ("true", "yes", "y", "t", "ja"), ("false", "no", "n", "f", "nein")
 MISSING_WORDS = ("", "null", "none", "na", "n/a", "nan", "\\n", "-")
@@ -27,6 +28,7 @@ TIME_FORMATS = (
     "%d/%m/%Y %H:%M",
     "%d/%m/%Y",
 )
+TIME_UNITS = {1e17: 1e9, 1e14: 1e6, 1e11: 1e3}  # units per second of numbers with a median above the key
 ZONED_FORMATS = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f %#z")
 
 
@@ -85,11 +87,23 @@ def detect_decimal(text: Any) -> str:
     >>> [detect_decimal(pl.Series(values)) for values in (["1.234,50"], ["0,5", "1"], ["1,234"], ["0.5"])]
     [',', ',', '.', '.']
     """
-    if text.str.contains(r"\..*,").any():
-        return ","
-    if text.str.contains(r",.*\.").any() or text.str.contains(r"\.").any():
-        return "."
-    return "," if text.str.contains(r",(\d{0,2}|\d{4,})(e[-+]?\d+)?$").any() else "."
+    import polars as pl
+
+    return choose_decimal(text.to_frame("text").select(decimal_signs(pl.col("text"))).item())
+
+
+def decimal_signs(text: Any) -> Any:
+    """Return an expression of the signs in a column of text that determine its decimal separator."""
+    import polars as pl
+
+    patterns = (r"\..*,", r"\.", r",(\d{0,2}|\d{4,})(e[-+]?\d+)?$")
+    return pl.concat_list([text.str.contains(pattern).any() for pattern in patterns])
+
+
+def choose_decimal(signs: Any) -> str:
+    """Return the decimal separator of a column with the given ``decimal_signs``."""
+    comma_after_point, point, comma = signs
+    return "," if comma_after_point or (comma and not point) else "."
 
 
 def parse_times(column: Any) -> tuple[Floats, Bools]:
@@ -99,32 +113,71 @@ def parse_times(column: Any) -> tuple[Floats, Bools]:
     8601, or has one of the formats in ``TIME_FORMATS``. The format that fits the most values has priority; the other
     formats are used for the remaining values. Times without a zone are UTC.
     """
+    return TimeParser.detect(column.to_frame("time").lazy(), "time").parse(column)
+
+
+@dataclass(frozen=True)
+class TimeParser:
+    """Parser of a column of times whose format is known, so that each value is parsed alone."""
+
+    unit: float  # of numbers, per second
+    order: tuple[int, ...] = ()  # formats of text, as indices of ``_readings``; the first one has priority
+
+    @classmethod
+    def detect(cls, frame: Any, name: str) -> TimeParser:
+        """Return the parser for the column ``name`` of a lazy frame."""
+        import polars as pl
+
+        dtype, column = frame.collect_schema()[name], pl.col(name)
+        if dtype.is_nested() or dtype.is_temporal():
+            return cls(1.0)
+        readings = [column.cast(pl.Float64)] if dtype.is_numeric() else _readings(column)
+        facts = {f"{size:g}": _compare_with(readings[0].abs(), size) for size in TIME_UNITS}
+        facts |= {str(number): reading.is_null().sum() for number, reading in enumerate(readings)}
+        facts["0"] += readings[0].is_nan().sum()
+        found = frame.select(**facts).collect(engine="streaming").row(0, named=True)
+        unit = next((unit for size, unit in TIME_UNITS.items() if _median_exceeds(found[f"{size:g}"], size)), 1.0)
+        missing = [found[str(number)] for number in range(len(readings))]
+        return cls(unit, tuple(sorted(range(len(readings)), key=missing.__getitem__)))  # stable: earlier formats first
+
+    def parse(self, column: Any) -> tuple[Floats, Bools]:
+        """Return the times of a column in seconds, and a mask of values that are not times."""
+        import polars as pl
+
+        dtype = column.dtype
+        if dtype.is_numeric():
+            numbers = column.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            return numbers / self.unit, ~np.isfinite(numbers)
+        if dtype.is_temporal() and dtype not in (pl.Time, pl.Duration):
+            seconds = _to_seconds(column)
+            return seconds, ~np.isfinite(seconds)
+        best = np.full(len(column), np.nan)
+        if dtype.is_nested() or dtype.is_temporal():
+            return best, np.ones(len(column), bool)
+        readings = _readings(pl.col("time"))
+        text = column.to_frame("time")
+        for number in self.order:
+            found = text.select(readings[number]).to_series()
+            other = _to_seconds(found) if number else found.fill_null(np.nan).to_numpy() / self.unit
+            best = np.where(np.isnan(best), other, best)
+            if not np.isnan(best).any():
+                break
+        return best, np.isnan(best)
+
+
+def _readings(column: Any) -> list[Any]:
+    """Return expressions of a column of text: as numbers, and as times of each format."""
     import polars as pl
 
-    if column.dtype.is_numeric():
-        numbers = column.cast(pl.Float64).fill_null(np.nan).to_numpy()
-        return _scale_times(numbers), ~np.isfinite(numbers)
-    if column.dtype.is_temporal() and column.dtype not in (pl.Time, pl.Duration):
-        seconds = _to_seconds(column)
-        return seconds, ~np.isfinite(seconds)
-    if column.dtype.is_nested() or column.dtype.is_temporal():
-        return np.full(len(column), np.nan), np.ones(len(column), bool)
     text = column.cast(pl.String).str.strip_chars()
-    numbers = text.cast(pl.Float64, strict=False)
-    found = [_scale_times(numbers.fill_null(np.nan).to_numpy())]
+    readings = [text.cast(pl.Float64, strict=False)]
     plain = text.str.replace(r"\s*(Z|UTC|GMT)$", "")
     for formats, series in ((ZONED_FORMATS, text), (TIME_FORMATS, plain)):
         for layout in formats:
             zone = {"time_zone": "UTC"} if formats is ZONED_FORMATS else {}
             kind = pl.Date if "%H" not in layout else pl.Datetime("us", **zone)
-            found.append(_to_seconds(series.str.strptime(kind, layout, strict=False, exact=True)))
-    found.sort(key=lambda seconds: int(np.isnan(seconds).sum()))  # stable: earlier formats have priority
-    best = found[0].copy()
-    for other in found[1:]:
-        if not np.isnan(best).any():
-            break
-        best = np.where(np.isnan(best), other, best)
-    return best, np.isnan(best)
+            readings.append(series.str.strptime(kind, layout, strict=False, exact=True))
+    return readings
 
 
 def _to_seconds(column: Any) -> Floats:
@@ -134,14 +187,21 @@ def _to_seconds(column: Any) -> Floats:
     return micros / 1e6
 
 
-def _scale_times(numbers: Floats) -> Floats:
-    """Return numbers of seconds, milliseconds, microseconds or nanoseconds as seconds, according to their size."""
-    finite = np.abs(numbers[np.isfinite(numbers)])
-    if not finite.size:
-        return numbers.copy()
-    typical = float(np.median(finite))
-    unit = 1e9 if typical > 1e17 else 1e6 if typical > 1e14 else 1e3 if typical > 1e11 else 1.0
-    return numbers / unit
+def _compare_with(numbers: Any, size: float) -> Any:
+    """Return an expression of the numbers of finite values up to ``size`` and above it, and of those next to it."""
+    import polars as pl
+
+    values = numbers.filter(numbers.is_finite())
+    lower, upper = values.filter(values <= size), values.filter(values > size)
+    return pl.struct(lower=lower.count(), upper=upper.count(), below=lower.max(), above=upper.min())
+
+
+def _median_exceeds(facts: dict[str, Any], size: float) -> bool:
+    """Return whether the median of numbers with the given facts, of ``_compare_with``, is above ``size``."""
+    lower, upper = facts["lower"], facts["upper"]
+    if lower == upper:
+        return bool(lower) and (facts["below"] + facts["above"]) / 2 > size
+    return bool(upper > lower)
 
 
 def encode_text(values: Any) -> tuple[list[str], Ints]:
@@ -159,3 +219,25 @@ def encode_text(values: Any) -> tuple[list[str], Ints]:
     numbered = distinct.with_columns(pl.Series("index", np.arange(distinct.height)))
     found = column.join(numbered, on="text", how="left", maintain_order="left")
     return distinct["text"].to_list(), found["index"].to_numpy()
+
+
+class TextIndex:
+    """Numbers of the distinct values of a column of text that is read in batches."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def encode(self, values: Any) -> IndexArray:
+        """Return the number of each value of a series of text. New values get the next numbers."""
+        distinct, codes = encode_text(values)
+        numbers = self._numbers
+        table = np.array([numbers.setdefault(value, len(numbers)) for value in distinct], np.int32)
+        found: IndexArray = table[codes]
+        return found
+
+    def rank(self) -> tuple[list[str], IndexArray]:
+        """Return all values in alphabetical order, and the position in this order of each number."""
+        names = sorted(self._numbers)
+        ranks = np.empty(len(names), np.int32)
+        ranks[[self._numbers[name] for name in names]] = np.arange(len(names))
+        return names, ranks

@@ -15,13 +15,14 @@ from locb.common.rounds import Rounds
 from locb.common.validation import ParameterError
 
 BLOCK = 4096  # rounds per block; each block has its own random generator
-_SIZES = {"n_users": "users", "n_arms": "arms per round", "dim": "features"}
+_SIZES = {"n_users": ("user", ""), "n_arms": ("arm", " per round"), "dim": ("feature", "")}
 
 
 class Environment(ABC):
     """Source of bandit rounds. A round consists of a user and the arms that are offered to that user.
 
-    A subclass sets the attributes below and implements :meth:`draw` and :meth:`true_clusters`.
+    A subclass sets the attributes below and implements :meth:`draw`. It overrides :meth:`true_clusters` if the groups
+    of similar users are known.
 
     Attributes
     ----------
@@ -33,16 +34,23 @@ class Environment(ABC):
         Number of arms per round; the largest number, if it is not always the same.
     max_rounds : int or None
         Number of rounds that the environment has; None, the default, if there is no limit.
+    fixed_rounds : bool
+        Whether all random seeds give the same rounds, so that ``locb.compare`` runs one repeat; False by default.
     """
 
     n_users: int
     dim: int
     n_arms: int
     max_rounds: int | None = None
+    fixed_rounds: bool = False
 
     def __repr__(self) -> str:
-        sizes = [(name, getattr(self, attribute, None)) for attribute, name in _SIZES.items()]
-        return f"{type(self).__name__}({', '.join(f'{size:,} {name}' for name, size in sizes if size is not None)})"
+        texts = []
+        for attribute, (noun, rest) in _SIZES.items():
+            size = getattr(self, attribute, None)
+            if size is not None:
+                texts.append(f"{size:,} {noun}{'' if size == 1 else 's'}{rest}")
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, count: int) -> Rounds:
@@ -57,12 +65,13 @@ class Environment(ABC):
         del start
         return self.draw(rng, count)
 
-    @abstractmethod
     def true_clusters(self) -> list[Ints]:
         """Return the true clusters, the groups of similar users that a policy should find.
 
-        Each cluster is an array of user indices.
+        Each cluster is an array of user indices. The default is an empty list: the clusters are unknown, and ``F1``
+        scores are not available.
         """
+        return []
 
     def stream(self, count: int, *, seed: int = 0) -> Iterator[Rounds]:
         """Yield the rounds of ``rounds(count, seed=seed)`` in blocks of at most 4,096 rounds.
@@ -86,6 +95,9 @@ class Environment(ABC):
         for block, start in enumerate(range(0, count, BLOCK)):
             rng = np.random.default_rng([seed, block])
             rounds = self.draw_at(rng, BLOCK, start)
+            if not isinstance(rounds, Rounds):
+                name = f"{'draw' if type(self).draw_at is Environment.draw_at else 'draw_at'} of {type(self).__name__}"
+                raise TypeError(f"{name} must return locb.Rounds, not {type(rounds).__name__}")
             yield rounds.slice(0, count - start)
 
     def rounds(self, count: int, *, seed: int = 0) -> Rounds:

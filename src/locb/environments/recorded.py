@@ -15,6 +15,8 @@ from locb.environments.base import BLOCK, Environment
 class RecordedRounds(Environment):
     """Environment that always gives the same rounds, in the same order. Random seeds have no effect.
 
+    ``locb.compare`` therefore runs one repeat, without confidence intervals.
+
     Parameters
     ----------
     recorded : Rounds
@@ -32,6 +34,7 @@ class RecordedRounds(Environment):
     """
 
     max_rounds: int
+    fixed_rounds = True
 
     def __init__(self, recorded: Rounds, *, n_users: int | None = None, clusters: Sequence[Ints] = ()) -> None:
         least = int(recorded.users.max()) + 1 if len(recorded) else 1

@@ -33,7 +33,7 @@ class Cluster:
     def __repr__(self) -> str:
         around = "" if self.seed is None else f" around user {self.seed}"
         state = "still changing" if self.returned_at is None else f"final since round {self.returned_at:,}"
-        return f"Cluster({len(self):,} users{around}, {state})"
+        return f"Cluster({len(self):,} user{'' if len(self) == 1 else 's'}{around}, {state})"
 
     def __len__(self) -> int:
         return int(self.members.size)

@@ -175,6 +175,30 @@ def ci_half_width(values: Any, axis: int = 0) -> Any:
     return student_quantile(count - 1) * values.std(axis=axis, ddof=1) / math.sqrt(count)
 
 
+def describe_gap(gap: Any, direction: str) -> str:
+    """Return the mean of differences, one per repeat, with its margin: half the width of the 95% interval.
+
+    The numbers have no decimals, or two significant digits if the margin would be rounded to 0.
+
+    Examples
+    --------
+    >>> describe_gap([1.0], "below club")
+    '1 below club. With one repeat there is no confidence interval.'
+    """
+    gap = np.asarray(gap, dtype=np.float64)
+    mean, margin, same = float(gap.mean()), float(ci_half_width(gap)), not np.ptp(gap)
+    smallest = abs(mean) if same else margin
+    digits = 0 if smallest >= 1.0 or smallest == 0.0 else 1 - math.floor(math.log10(smallest))
+    text = f"{mean:,.{digits}f} {direction}"
+    if len(gap) == 1:
+        return f"{text}. With one repeat there is no confidence interval."
+    if same:
+        return f"{text}. The difference is the same in all repeats, so there is no confidence interval."
+    size = "exceeds the margin" if mean > margin else "is within the margin and may be due to chance"
+    margins = f"± {margin:,.{digits}f}, the margin of the 95% interval, paired over {len(gap)} repeats"
+    return f"{text} ({margins}): the difference {size}."
+
+
 def proportion_interval(count: float, total: float) -> tuple[float, float]:
     """Return the centre and half of the width of Wilson's 95% confidence interval of the proportion count / total.
 

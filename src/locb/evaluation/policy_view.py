@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.frames import make_frame
@@ -48,30 +50,48 @@ class PolicyView:
     served: Ints
     clusters: list[Cluster]
 
+    def without_unnamed(self, names: Sequence[Any]) -> PolicyView:
+        """Return the view without users whose id is None, and without the clusters of seed users whose id is None."""
+        is_named = np.array([name is not None for name in names], dtype=bool)
+        if is_named.all():
+            return self
+        kept = is_named[self.users]
+        clusters = [
+            replace(cluster, members=cluster.members[is_named[cluster.members]])
+            for cluster in self.clusters
+            if cluster.seed is None or is_named[cluster.seed]
+        ]
+        learned = {name: getattr(self, name)[kept] for name in ("users", "theta", "radii", "served")}
+        return replace(self, clusters=[cluster for cluster in clusters if len(cluster)], **learned)
+
     def distinct_groups(self) -> list[Cluster]:
         """Return the clusters with different members, largest first. Of equal clusters, the first is returned."""
         found = {cluster.members.tobytes(): cluster for cluster in reversed(self.clusters) if len(cluster)}
         return sorted(found.values(), key=lambda cluster: (-len(cluster), cluster.members.tolist()))
 
     def users_frame(self, ids: Sequence[Any] | None, library: str) -> Any:
-        """Return a data frame with one row per user: rounds, radius, number of clusters, and estimate."""
+        """Return a data frame with one row per user: rounds, radius, number of clusters, and estimate.
+
+        Users whose id is None are omitted.
+        """
         names = user_ids(ids, self.n_users)
+        view = self.without_unnamed(names)
         counts = [0] * self.n_users
-        for cluster in self.clusters:
+        for cluster in view.clusters:
             for member in cluster.members.tolist():
                 counts[member] += 1
-        users = self.users.tolist()
-        columns = {"user": [names[user] for user in users], "served": self.served.tolist()}
-        columns |= {"radius": self.radii.tolist(), "clusters": [counts[user] for user in users]}
-        columns |= {f"theta_{j}": column for j, column in enumerate(self.theta.T.tolist())}
+        users = view.users.tolist()
+        columns = {"user": [names[user] for user in users], "served": view.served.tolist()}
+        columns |= {"radius": view.radii.tolist(), "clusters": [counts[user] for user in users]}
+        columns |= {f"theta_{j}": column for j, column in enumerate(view.theta.T.tolist())}
         return make_frame(columns, library)
 
     def groups_frame(self, ids: Sequence[Any] | None, library: str) -> Any:
-        """Return a data frame with one row per cluster and member."""
+        """Return a data frame with one row per cluster and member. Users whose id is None are omitted."""
         names = user_ids(ids, self.n_users)
         rows = [
             (number, None if cluster.seed is None else names[cluster.seed], len(cluster), cluster.returned_at, member)
-            for number, cluster in enumerate(self.clusters)
+            for number, cluster in enumerate(self.without_unnamed(names).clusters)
             for member in cluster.members.tolist()
         ]
         columns: dict[str, list[Any]] = {

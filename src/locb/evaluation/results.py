@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +12,7 @@ from locb.common.arrays import Floats, Ints
 from locb.common.frames import make_frame, rows_to_columns
 from locb.common.presentation import presenter
 from locb.common.validation import ParameterError
-from locb.evaluation.confidence_intervals import ci_half_width
+from locb.evaluation.confidence_intervals import describe_gap
 
 MAX_MAP_USERS = 500  # maximum number of users on an interactive map
 
@@ -100,19 +99,42 @@ class ClusterHistory:
 class PolicyResult:
     """Result of one policy with one set of parameters in one environment of a comparison, over all repeats.
 
-    ``points`` is the number of rounds in ``Comparison.checkpoints``.
+    Attributes
+    ----------
+    policy : str
+        Name of the policy.
+    alpha : float or None
+        Weight of the exploration bonus; None for a policy without this parameter.
+    regret : (repeats, points) floats
+        Cumulative regret of each repeat after each of the rounds in ``Comparison.checkpoints``.
+    reward : (repeats,) floats
+        Mean reward per round.
+    n_clusters : (repeats,) ints
+        Number of distinct clusters after the last round.
+    f1 : (repeats,) floats
+        F1 score of these clusters against the true clusters; NaN for a policy without clusters.
+    microseconds_per_round : (repeats,) floats
+        Computation time per round.
+    cumulative_reward : (repeats, points) floats or None
+        Sum of the rewards at the checkpoints; None if not recorded.
+    cluster_history : ClusterHistory or None
+        Clusters during the run; None for a policy without clusters.
+    parameters : dict
+        Alpha, and the parameters of the grid, by name.
+    environment : str
+        Name of the environment.
     """
 
     policy: str
-    alpha: float | None  # weight of the exploration bonus; None for a policy without this parameter
-    regret: Floats  # (repeats, points) cumulative regret at the checkpoints
-    reward: Floats  # (repeats,) mean reward per round
-    n_clusters: Ints  # (repeats,) number of distinct clusters after the last round
-    f1: Floats  # (repeats,) F1 score against the true clusters; NaN for a policy without clusters
-    microseconds_per_round: Floats  # (repeats,)
-    cumulative_reward: Floats | None = None  # (repeats, points) at the checkpoints; None if not recorded
-    cluster_history: ClusterHistory | None = None  # None for a policy without clusters
-    parameters: dict[str, Any] = field(default_factory=dict)  # alpha, and the parameters of the grid
+    alpha: float | None
+    regret: Floats
+    reward: Floats
+    n_clusters: Ints
+    f1: Floats
+    microseconds_per_round: Floats
+    cumulative_reward: Floats | None = None
+    cluster_history: ClusterHistory | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
     environment: str = "synthetic"
 
     def __post_init__(self) -> None:
@@ -208,6 +230,9 @@ class Comparison:
         best = "" if self.parts else f"; lowest regret: {self.best().label(self.varied_parameters)}"
         return f"Comparison({where}: {sets}, {len(self.seeds)} × {self.checkpoints[-1]:,} rounds{best})"
 
+    def __str__(self) -> str:
+        return str(presenter().text_of_comparison(self))
+
     def _repr_html_(self) -> str:
         return str(presenter().html_of_comparison(self))
 
@@ -257,7 +282,7 @@ class Comparison:
         rows = []
         for result in self.results:
             first = {"environment": result.environment, "policy": result.policy, **result.parameters}
-            for repeat, seed in enumerate(self.seeds):
+            for repeat, seed in enumerate(self.seeds[: len(result.reward)]):
                 key = first | {"repeat": repeat, "seed": seed}
                 if curves:
                     points = zip(self.checkpoints.tolist(), result.regret[repeat].tolist(), strict=True)
@@ -286,34 +311,34 @@ class Comparison:
     def verdict(self) -> str:
         """Return a sentence that compares the two policies with the lowest regret, one for each environment.
 
-        The difference of their regrets and its 95% interval are paired: they are computed from the difference in each
-        repeat.
+        If there is only one policy, it compares the two sets of parameters with the lowest regret. The difference of
+        the regrets and its 95% interval are paired: they are computed from the difference in each repeat. The margin is
+        half of the width of the interval.
         """
         if self.parts:
             return " ".join(f"{name}: {part.verdict()}" for name, part in self.parts.items())
-        ranked = sorted(self.best_per_policy(), key=lambda result: float(result.final_regret.mean()))
-        first = ranked[0]
+        single = len({result.policy for result in self.results}) == 1
+        compared = self.results if single else self.best_per_policy()
+        ranked = sorted(compared, key=lambda result: float(result.final_regret.mean()))
+        names = [result.label(self.varied_parameters if single else ()) for result in ranked[:2]]
         if len(ranked) == 1:
-            return f"Only {first.policy} was run, so there is no comparison."
-        second = ranked[1]
+            return f"Only {names[0]} was run, so there is no comparison."
+        first, second = ranked[:2]
         gap = second.final_regret - first.final_regret
         if not gap.any():
-            return f"{first.policy} and {second.policy} have the same regret, {first.final_regret.mean():,.0f}."
-        sentence = f"{first.policy} has the lowest regret, {gap.mean():,.0f} below {second.policy}"
-        margin = float(ci_half_width(gap))
-        if math.isnan(margin):
-            return f"{sentence}. With one repeat there is no confidence interval."
-        size = "exceeds the margin" if gap.mean() > margin else "is within the margin and may be due to chance"
-        return f"{sentence} (± {margin:,.0f}, 95% interval, paired over {len(gap)} repeats): the difference {size}."
+            return f"{names[0]} and {names[1]} have the same regret, {first.final_regret.mean():,.0f}."
+        return f"{names[0]} has the lowest regret, {describe_gap(gap, f'below {names[1]}')}"
 
 
 def combine_environments(parts: dict[str, Comparison]) -> Comparison:
     """Return one comparison with the results of several environments, by name of the environment."""
     first = next(iter(parts.values()))
     environments = {name: part.settings["environment"] for name, part in parts.items()}
+    longest = max(parts.values(), key=lambda part: len(part.seeds))  # an environment of fixed rounds has one repeat
     return replace(
         first,
-        settings=first.settings | {"environment": environments},
+        settings=longest.settings | {"environment": environments},
+        seeds=longest.seeds,
         results=[result for part in parts.values() for result in part.results],
         user_map=None,
         notes=[f"{name}: {note}" for name, part in parts.items() for note in part.notes],

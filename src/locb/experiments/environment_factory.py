@@ -69,9 +69,11 @@ def true_clusters(env: Environment, gamma: float) -> list[Ints]:
     """Return the true clusters of an environment, each as an array of user indices.
 
     A synthetic environment defines its clusters, and ``gamma`` has no effect. For real data, ``gamma`` limits the
-    distance between the preferences of any two users of a cluster: see ``RecordedUsers.true_clusters``.
+    distance between the preferences of any two users of a cluster: see ``RecordedUsers.true_clusters``. Empty if the
+    clusters are unknown.
     """
-    return env.true_clusters(gamma) if isinstance(env, RecordedUsers) else env.true_clusters()
+    found = env.true_clusters(gamma) if isinstance(env, RecordedUsers) else env.true_clusters()
+    return [] if found is None else found
 
 
 def ground_truth_note(env: Environment, gamma: float) -> str | None:
@@ -89,3 +91,13 @@ def ground_truth_note(env: Environment, gamma: float) -> str | None:
     if scaled == float("inf"):
         return f"{note}, so F1 is not informative. No gamma puts half of the users in such groups."
     return f"{note}, so F1 is not informative. At gamma {scaled:.3g}, half of the users are in such groups."
+
+
+def fixed_rounds_note(env: Environment, repeats: int) -> str | None:
+    """Return a note if one repeat replaces several ones, because the rounds do not depend on the random seed."""
+    if repeats == 1 or not env.fixed_rounds:
+        return None
+    return (
+        f"The rounds of {type(env).__name__} are the same for all random seeds, so one repeat was run instead of "
+        f"{repeats}, and there are no confidence intervals."
+    )

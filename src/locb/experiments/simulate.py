@@ -13,7 +13,7 @@ from locb.common.rounds import Rounds
 from locb.common.validation import ParameterError
 from locb.environments import Environment
 from locb.evaluation.results import Run
-from locb.policies import Policy
+from locb.policies import Policy, make_policy
 from locb.report.terminal.progress_bar import ProgressBar
 
 
@@ -36,7 +36,7 @@ def split_rounds(blocks: Iterable[Rounds], checkpoints: Sequence[int]) -> Iterat
 
 
 def simulate(
-    policy: Policy,
+    policy: Policy | str,
     env: Environment,
     *,
     rounds: int,
@@ -49,8 +49,9 @@ def simulate(
 
     Parameters
     ----------
-    policy : Policy
-        Policy to run. It is updated in place.
+    policy : Policy or str
+        Policy to run, which is updated in place; or a name in ``locb.POLICIES``, for a new policy with default
+        parameters.
     env : Environment
         Source of the rounds.
     rounds : int
@@ -78,7 +79,10 @@ def simulate(
     >>> run.regret.shape, bool(run.regret[-1] < 100)
     ((500,), True)
     """
+    if isinstance(policy, str) and isinstance(env, Environment):
+        policy = make_policy(policy, n_users=env.n_users, dim=env.dim)
     _check_arguments(policy, env, rounds, checkpoints)
+    assert isinstance(policy, Policy)  # noqa: S101 - see above
     options: dict[str, Any] = {"progress": progress, "checkpoints": checkpoints, "at_checkpoint": at_checkpoint}
     return play_blocks(policy, env.stream(rounds, seed=seed), rounds=rounds, **options)
 
@@ -138,10 +142,11 @@ def _reporter(progress: bool | Callable[[int], None] | None) -> bool | Callable[
     return lambda done, _: report(int(done))
 
 
-def _check_arguments(policy: Policy, env: Environment, rounds: int, checkpoints: Sequence[int]) -> None:
-    if not isinstance(policy, Policy) or not isinstance(env, Environment):
-        wrong, name = (env, "env") if isinstance(policy, Policy) else (policy, "policy")
-        raise ParameterError(name, f" must be a locb.{'Environment' if name == 'env' else 'Policy'}, not {wrong!r}")
+def _check_arguments(policy: Any, env: Environment, rounds: int, checkpoints: Sequence[int]) -> None:
+    if not isinstance(env, Environment):
+        raise ParameterError("env", f" must be a locb.Environment, not {env!r}")
+    if not isinstance(policy, Policy):
+        raise ParameterError("policy", f" must be a locb.Policy or the name of one, not {policy!r}")
     if not isinstance(rounds, int | np.integer) or rounds < 0:
         raise ParameterError("rounds", f" must be an integer of at least 0, not {rounds!r}")
     if any(not low < high <= rounds for low, high in zip([0, *checkpoints], checkpoints, strict=False)):

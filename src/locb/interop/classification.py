@@ -38,7 +38,7 @@ class Classification(Environment):
     --------
     >>> env = Classification([[0.0, 1.0], [2.0, 0.0]], ["a", "b"])
     >>> env, env.rounds(1).rewards.sum().item()
-    (Classification(1 users, 2 arms per round, 6 features), 1.0)
+    (Classification(1 user, 2 arms per round, 6 features), 1.0)
     """
 
     def __init__(self, x: Any, y: Any = None, *, users: Any = None) -> None:

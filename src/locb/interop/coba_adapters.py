@@ -23,15 +23,20 @@ class CobaLearner(Learner):  # type: ignore[misc]  # the type of the base class 
     """Learner of coba that uses a policy of locb.
 
     The context of an interaction is the user (an integer or text), or a mapping with the key "user" and further
-    features. Actions are sequences of ``dim`` numbers, or any other actions of coba, whose features are hashed. Unknown
-    users are added to the policy.
+    features. Actions are sequences of ``dim`` numbers, or any other actions of coba, whose features are hashed.
+
+    Users get the indices of the policy in the order in which they arrive, and users are added to the policy if there
+    are none left. With ``n_users`` or a policy object, an integer below the number of users is the index itself.
 
     Parameters
     ----------
     policy : Policy or str
         A policy, which learns in place, or a name in ``locb.POLICIES``.
-    dim, n_users : int, optional
-        Number of features and initial number of users, for a name.
+    dim : int, optional
+        Number of features, for a name. By default, the length of the first action, if actions are sequences of numbers.
+    n_users : int, optional
+        Initial number of users, for a name. By default, users are added as they arrive, and the first ``n_seeds`` users
+        (30 by default) become seed users if the policy has seed users, as in ``locb.Recommender``.
     **parameters
         Further parameters of the policy, for a name.
 
@@ -56,9 +61,15 @@ class CobaLearner(Learner):  # type: ignore[misc]  # the type of the base class 
         return self._adapter.policy
 
     @property
+    def user_ids(self) -> list[Any]:
+        """Id of the user at each index of the policy; None for an index without a user."""
+        return self._adapter.user_ids
+
+    @property
     def params(self) -> Mapping[str, Any]:
         """Name and parameters of the policy, for the results of an experiment."""
-        return {"family": f"locb {type(self.policy).__name__}", "policy": repr(self.policy)}
+        described = self._adapter.name
+        return {"family": f"locb {described.partition('(')[0]}", "policy": described}
 
     def score(self, context: Any, actions: Any, action: Any) -> float:
         """Return the probability of an action: 1 if the policy recommends the action, else 0."""
@@ -117,7 +128,7 @@ def from_coba(environment: Any, *, dim: int | None = None, rounds: int | None = 
         An environment of coba with simulated interactions. The numbers of actions can differ.
     dim : int, optional
         Number of features of an arm. Required if the context has features, or if actions are not sequences of numbers:
-        features are then hashed. The default is the length of the first action.
+        features are then hashed. The default is the length of the first action, which all actions must have.
     rounds : int, optional
         Number of interactions to read. By default, all.
 

@@ -31,8 +31,9 @@ class ObpPolicy:
         Features of the actions.
     user_column : int, optional
         Column of the context with the number of the user, which is then no feature. By default, there is one user.
-    n_users : int, default 1
-        Initial number of users; unknown users are added.
+    n_users : int, optional
+        Initial number of users. The default is 1 without ``user_column``. With it, users are added as they arrive, and
+        the first users become seed users, as with ``CobaLearner``.
     **parameters
         Further parameters of the policy.
     """
@@ -45,7 +46,7 @@ class ObpPolicy:
         n_actions: int,
         action_context: Any = None,
         user_column: int | None = None,
-        n_users: int = 1,
+        n_users: int | None = None,
         **parameters: Any,
     ) -> None:
         self.dim, self.n_actions, self.len_list, self.batch_size = dim, n_actions, 1, 1
@@ -53,6 +54,7 @@ class ObpPolicy:
         self._items = np.eye(n_actions) if action_context is None else np.asarray(action_context, np.float64)
         check_array("action_context", self._items, (n_actions, None))
         used = dim - (self._user_column is not None)
+        n_users = 1 if n_users is None and user_column is None else n_users
         self._setup = {"dim": used * self._items.shape[1], "n_users": n_users, **parameters}
         self._name = policy
         self.initialize()

@@ -18,14 +18,17 @@ class RiverPolicy(ContextualPolicy):  # type: ignore[misc]  # the type of the ba
 
     The context is a dictionary. Its key "user" has the user; without it, there is one user. Its key "arms" has one row
     of features per arm, in the order of the arms. Without it, the other entries of the context are features, which are
-    learned for each arm separately. Unknown users are added to the policy.
+    learned for each arm separately. Users get the indices of the policy as with ``CobaLearner``.
 
     Parameters
     ----------
     policy : Policy or str
         A policy, which learns in place, or a name in ``locb.POLICIES``.
-    dim, n_users : int, optional
-        Number of features and initial number of users, for a name.
+    dim : int, optional
+        Number of features, for a name. By default, the length of the first row of features under the key "arms".
+    n_users : int, optional
+        Initial number of users, for a name. By default, users are added as they arrive, and the first ``n_seeds`` users
+        (30 by default) become seed users if the policy has seed users, as in ``locb.Recommender``.
     **parameters
         Further parameters of the policy, for a name.
 
@@ -41,7 +44,7 @@ class RiverPolicy(ContextualPolicy):  # type: ignore[misc]  # the type of the ba
     ) -> None:
         super().__init__()
         self._adapter = PolicyAdapter(policy, dim=dim, n_users=n_users, **parameters)
-        self._new_users = self._adapter.policy.n_users
+        self._new_users = policy.n_users if isinstance(policy, Policy) else None
         self._offered: list[Any] = []
 
     @property
@@ -49,9 +52,16 @@ class RiverPolicy(ContextualPolicy):  # type: ignore[misc]  # the type of the ba
         """The policy."""
         return self._adapter.policy
 
+    @property
+    def user_ids(self) -> list[Any]:
+        """Id of the user at each index of the policy; None for an index without a user."""
+        return self._adapter.user_ids
+
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> RiverPolicy:
         """Return an untrained copy. The arguments are not used."""
         del new_params, include_attributes
+        if self._new_users is None:
+            return RiverPolicy(**self._adapter.arguments)
         policy = self._adapter.policy
         return RiverPolicy(type(policy)(**policy.get_params() | {"n_users": self._new_users}))
 

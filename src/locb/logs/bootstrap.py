@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from locb.common.arrays import Floats, Ints
+from locb.common.arrays import Floats, IndexArray
 from locb.evaluation.confidence_intervals import student_quantile
+from locb.logs.row_arrays import add_by_index, take
 
 MAX_GROUPS = 20_000  # if there are more users, they are merged at random into this number of independent groups
 BLOCK = 4_000_000  # numbers per block of replicates
@@ -55,18 +56,23 @@ def random_stream(seed: int, purpose: str) -> np.random.Generator:
     return np.random.default_rng([seed, *f"locb.logs {purpose}".encode()])
 
 
-def sum_by_group(groups: Ints, n_groups: int, *values: Floats) -> Floats:
+def sum_by_group(groups: IndexArray, n_groups: int, *values: Floats) -> Floats:
     """Return the sums of values (n,) by group, as an array (groups, values)."""
-    return np.stack([np.bincount(groups, weights=value, minlength=n_groups) for value in values], axis=1)
+    sums = np.zeros((len(values), n_groups))
+    for total, value in zip(sums, values, strict=True):
+        add_by_index(total, groups, value)
+    return np.ascontiguousarray(sums.T)
 
 
-def make_groups(clusters: Ints, maximum: int, seed: int) -> tuple[Ints, int]:
-    """Return the group of each decision (its user, or one of ``maximum`` random groups), and the number of groups."""
-    names, groups = np.unique(clusters, return_inverse=True)
-    if len(names) <= maximum:
-        return groups, len(names)
-    merged = random_stream(seed, "groups").integers(maximum, size=len(names))
-    return merged[groups], maximum
+def make_groups(clusters: IndexArray, count: int, maximum: int, seed: int) -> tuple[IndexArray, int]:
+    """Return the group of each decision (its user, or one of ``maximum`` random groups), and the number of groups.
+
+    ``clusters`` (n,) are the users, numbered from 0 to ``count`` − 1.
+    """
+    if count <= maximum:
+        return clusters, count
+    merged = random_stream(seed, "groups").integers(maximum, size=count).astype(np.int32)
+    return take(merged, clusters), maximum
 
 
 def draw_counts(n_groups: int, replicates: int, rng: np.random.Generator) -> Floats:

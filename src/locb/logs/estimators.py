@@ -6,8 +6,9 @@ import math
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from locb.common.arrays import Floats, IndexArray, Ints
+from locb.common.arrays import Floats, IndexArray
 from locb.evaluation.confidence_intervals import student_quantile
 from locb.logs.bootstrap import (
     MAX_GROUPS,
@@ -21,6 +22,7 @@ from locb.logs.bootstrap import (
 from locb.logs.log import Log
 from locb.logs.replay import Terms
 from locb.logs.results import Weights
+from locb.logs.row_arrays import RowBuffer, blocks, by_block, number_distinct, store, take
 from locb.logs.targets import FixedTarget
 
 FOLDS = 5  # folds of users for the model of rewards; the model of a fold is fitted on the other folds
@@ -44,16 +46,17 @@ class FixedEstimators:
 
     def __init__(self, log: Log, replicates: int, seed: int) -> None:
         self.log, self.replicates, self.seed = log, replicates, seed
-        self._clusters = log.users if log.has_users else np.arange(len(log))
-        self.groups, self.n_groups = make_groups(self._clusters, MAX_GROUPS, seed)
+        self._clusters, self._n_clusters = decision_clusters(log)
+        self.groups, self.n_groups = make_groups(self._clusters, self._n_clusters, MAX_GROUPS, seed)
 
     # Reward model
 
     @cached_property
-    def _folds(self) -> Ints:
-        names, indices = np.unique(self._clusters, return_inverse=True)
-        order = random_stream(self.seed, "folds").permutation(len(names))
-        return (order % min(FOLDS, len(names)))[indices]
+    def _folds(self) -> NDArray[np.int8]:
+        count = self._n_clusters
+        fold_of = (random_stream(self.seed, "folds").permutation(count) % min(FOLDS, count)).astype(np.int8)
+        folds: NDArray[np.int8] = take(fold_of, self._clusters)
+        return folds
 
     @cached_property
     def _design(self) -> Floats:
@@ -63,46 +66,57 @@ class FixedEstimators:
     @cached_property
     def _predictions(self) -> Floats:
         """Predicted reward (folds, rows) of each row of features, by a model fitted without the users of the fold."""
-        rows, design = self.log.rows_of(self.log.chosen), self._design
-        n_folds, n_rows = int(self._folds.max()) + 1, len(design)
-        cells = self._folds * n_rows + rows
-        counts = np.bincount(cells, minlength=n_folds * n_rows).reshape(n_folds, n_rows)
-        sums = np.bincount(cells, weights=self.log.rewards, minlength=n_folds * n_rows).reshape(n_folds, n_rows)
-        grams = np.stack([(design * weight[:, None]).T @ design for weight in counts.astype(np.float64)])
+        design = self._design
+        n_folds = int(self._folds.max()) + 1
+        counts, sums = np.zeros((2, n_folds, len(design)))
+        for span in blocks(len(self.log)):
+            log = self.log.select(span)
+            cells = self._folds[span], log.rows_of(log.chosen)
+            np.add.at(counts, cells, 1.0)
+            np.add.at(sums, cells, log.rewards)
+        grams = np.stack([(design * weight[:, None]).T @ design for weight in counts])
         moments = sums @ design
         if n_folds > 1:
             grams, moments = grams.sum(axis=0) - grams, moments.sum(axis=0) - moments
         theta = _solve(grams, moments)
         return theta @ design.T
 
-    def _predict(self, target: FixedTarget | None) -> Floats:
-        """Return the predicted reward of each decision: of the logged arm, or of the choice of ``target`` if given."""
-        predicted = np.empty(len(self.log))
-        rows = self.log.rows_of(self.log.chosen)
+    def _predict(self, span: slice, log: Log, target: FixedTarget) -> Floats:
+        """Return the predicted reward of the choice of a policy in a block of decisions."""
+        folds = self._folds[span]
+        predicted = np.empty(len(log))
         for fold, values in enumerate(self._predictions):
-            inside = self._folds == fold
-            if target is None:
-                predicted[inside] = values[rows[inside]]
-            else:
-                predicted[inside] = target.expect(self.log, values)[inside]
+            inside = folds == fold
+            predicted[inside] = target.expect(log, values)[inside]
         return predicted
 
     # Estimators
 
     def weights(self, target: FixedTarget) -> Floats:
         """Return the weight of each decision: probability of the logged arm by the policy / propensity."""
-        return target.probability_of_chosen(self.log) / self.log.propensities
+        parts = (part.probability_of_chosen(log) / log.propensities for _, log, part in target.blocks(self.log))
+        weights: Floats = store(np.float64, parts)
+        return weights
 
     def terms(self, estimator: str, target: FixedTarget) -> Terms:
         """Return the terms of "ips", "snips", "dr" or "replay"."""
-        rewards, ones = self.log.rewards, np.ones(len(self.log))
+        ones = np.broadcast_to(1.0, len(self.log))
         if estimator == "replay":
-            match = target.probability_of_chosen(self.log)
-            return Terms(match * rewards, match)
+            match = store(np.float64, (part.probability_of_chosen(log) for _, log, part in target.blocks(self.log)))
+            return Terms(self._times_rewards(match), match)
         weights = self.weights(target)
         if estimator == "dr":
-            return Terms(self._predict(target) + weights * (rewards - self._predict(None)), ones)
-        return Terms(weights * rewards, weights if estimator == "snips" else ones)
+            values = RowBuffer(np.float64)
+            for span, log, part in target.blocks(self.log):
+                logged = FixedTarget("logged", log.chosen)
+                residuals = log.rewards - self._predict(span, log, logged)
+                values.append(self._predict(span, log, part) + weights[span] * residuals)
+            return Terms(values.build(), ones)
+        return Terms(self._times_rewards(weights), weights if estimator == "snips" else ones)
+
+    def _times_rewards(self, weights: Floats) -> Floats:
+        product: Floats = by_block(np.float64, len(weights), lambda span: weights[span] * self.log.rewards[span])
+        return product
 
     def interval(self, terms: Terms, baseline: Terms | None = None) -> Interval:
         """Return the value of an estimator, or its difference from that of the baseline, with its 95% interval."""
@@ -117,12 +131,15 @@ class FixedEstimators:
         expected reward is linear in the features of an arm.
         """
         log, design = self.log, self._design
-        groups, n_groups = make_groups(self._clusters, MAX_MODEL_GROUPS, self.seed)
+        groups, n_groups = make_groups(self._clusters, self._n_clusters, MAX_MODEL_GROUPS, self.seed)
         width = design.shape[1]
-        rows = log.rows_of(log.chosen)
-        grams = _gram_sums(groups, n_groups, rows, design)
-        moments = np.stack([_sums(groups, n_groups, log.rewards * column[rows]) for column in design.T], axis=1)
-        features = np.stack([_sums(groups, n_groups, target.expect(log, column)) for column in design.T], axis=1)
+        grams = _gram_sums(groups, n_groups, log, design)
+        moments, features = np.zeros((2, n_groups, width))
+        for span, part, choices in target.blocks(log):
+            rows = part.rows_of(part.chosen)
+            for number, column in enumerate(design.T):
+                np.add.at(moments[:, number], groups[span], part.rewards * column[rows])
+                np.add.at(features[:, number], groups[span], choices.expect(part, column))
         base = np.zeros((n_groups, 2)) if baseline is None else sum_by_group(groups, n_groups, *baseline)
         counts = draw_counts(n_groups, self.replicates, random_stream(self.seed, "replicates"))
         counts = np.concatenate([np.ones((1, n_groups)), counts])
@@ -138,10 +155,10 @@ class FixedEstimators:
     def diagnose(self, target: FixedTarget) -> Weights:
         """Return the diagnostics of the weights of a policy."""
         log, weights = self.log, self.weights(target)
-        squares = float((weights**2).sum())
+        squares = float(by_block(np.float64, len(weights), lambda span: weights[span] ** 2).sum())
         unsupported = 0.0
         if log.arm_ids:
-            never = np.bincount(log.arms_of(log.chosen), minlength=len(log.arm_ids)) == 0
+            never = FixedTarget("logged", log.chosen).arm_counts(log) == 0
             counts = target.arm_counts(log)
             unsupported = float(counts[never].sum() / counts.sum())
         return Weights(
@@ -149,33 +166,46 @@ class FixedEstimators:
             float(weights.sum()) ** 2 / squares if squares else 0.0,
             float(weights.max(initial=0.0)),
             float(weights.sum()),
-            self.interval(Terms(weights, np.ones(len(log)))),
+            self.interval(Terms(weights, np.broadcast_to(1.0, len(log)))),
             unsupported,
         )
 
 
-def _sums(groups: Ints, n_groups: int, values: Floats) -> Floats:
-    return sum_by_group(groups, n_groups, values)[:, 0]
+def decision_clusters(log: Log) -> tuple[IndexArray, int]:
+    """Return the cluster of each decision for the bootstrap, and the number of clusters.
+
+    A cluster has the decisions of a user, or one decision if the log has no user ids.
+    """
+    if log.has_users:
+        return number_distinct(log.users)
+    return by_block(np.int32, len(log), lambda span: np.arange(span.start, span.stop)), len(log)
 
 
-def _gram_sums(groups: Ints, n_groups: int, rows: IndexArray, design: Floats) -> Floats:
+def _gram_sums(groups: IndexArray, n_groups: int, log: Log, design: Floats) -> Floats:
     """Return the sum of x xᵀ over the decisions of each group, as rows of an array (groups, d²).
 
-    If there are few distinct rows x of features, they are counted first. Otherwise, the entries of x xᵀ are summed one
-    by one, so that only one number per decision is in memory.
+    The vector x of a decision is the row of ``design`` of the logged arm. If there are few distinct rows, they are
+    counted first. Otherwise, the entries of x xᵀ are summed one by one.
     """
     n_rows, width = design.shape
-    if n_rows * max(n_groups, width * width) <= MAX_CELLS:
-        counts = np.bincount(groups * n_rows + rows, minlength=n_groups * n_rows).reshape(n_groups, n_rows)
+    is_counted = n_rows * max(n_groups, width * width) <= MAX_CELLS
+    counts = np.zeros((n_groups, n_rows if is_counted else 0))
+    grams = np.zeros((n_groups, width, width))
+    for span in blocks(len(log)):
+        part, group = log.select(span), groups[span]
+        rows = part.rows_of(part.chosen)
+        if is_counted:
+            np.add.at(counts, (group, rows), 1.0)
+            continue
+        for first in range(width):
+            for second in range(first + 1):
+                np.add.at(grams[:, first, second], group, design[rows, first] * design[rows, second])
+    if is_counted:
         products = (design[:, :, None] * design[:, None, :]).reshape(n_rows, width * width)
-        found: Floats = counts.astype(np.float64) @ products
+        found: Floats = counts @ products
         return found
-    grams = np.empty((n_groups, width, width))
-    for first in range(width):
-        for second in range(first + 1):
-            sums = _sums(groups, n_groups, design[rows, first] * design[rows, second])
-            grams[:, first, second] = grams[:, second, first] = sums
-    return grams.reshape(n_groups, width * width)
+    lower = np.tril(grams, -1)
+    return (grams + lower.transpose(0, 2, 1)).reshape(n_groups, width * width)
 
 
 def _solve(grams: Floats, moments: Floats) -> Floats:

@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 
 from locb.common.validation import ParameterError, check_int
-from locb.logs.bootstrap import mean_limits
+from locb.logs.bootstrap import Interval, mean_limits
 from locb.logs.estimators import FixedEstimators
 from locb.logs.log import Log
 from locb.logs.replay import Terms, learning_curve, replay
 from locb.logs.results import Evaluation, PolicyEvaluation, PolicyValue, Weights, decide
 from locb.logs.saved_replays import SavedReplays
 from locb.logs.targets import LOGGED, FixedTarget, LearningTarget, make_target, name_policies
-from locb.logs.weight_checks import check_weights
 
+MIN_EFFECTIVE = 30  # effective decisions below which there is no verdict
+MAX_SHARE = 0.1  # share of one decision in the sum of weights above which there is a warning
+MEAN_WEIGHT_MARGIN = 1.7  # maximum distance of the mean weight from 1, in half widths of its 95% interval
+MEAN_WEIGHT_SLACK = 0.01  # distance of the mean weight from 1, or share of unsupported choices, that allows a verdict
 NO_PROPENSITIES = (
     "the log has no propensities, so the rewards of other choices cannot be estimated reliably; record the probability "
     "of each chosen arm, or, if all arms were equally probable, set propensity to 'uniform'"
@@ -182,7 +185,7 @@ class _Run:
 
     def _base_terms(self, estimator: str, base: FixedTarget | None) -> Terms:
         if base is None:
-            return Terms(self.log.rewards, np.ones(len(self.log)))
+            return Terms(self.log.rewards, np.broadcast_to(1.0, len(self.log)))
         return self.estimators.terms("dr" if estimator in ("dm", "replay") else estimator, base)
 
     def _evaluate_baseline(self, name: str, base: FixedTarget | None) -> PolicyEvaluation:
@@ -241,7 +244,7 @@ class _Run:
         is_accepted = np.zeros(len(self.log))
         is_accepted[run.accepted] = 1.0
         accepted = len(run.accepted)
-        mean = self.estimators.interval(Terms(is_accepted, np.full(len(self.log), run.rate)))
+        mean = self.estimators.interval(Terms(is_accepted, np.broadcast_to(run.rate, len(self.log))))
         weights = Weights(accepted, float(accepted), 1.0, float(accepted), mean)
         value = PolicyValue("replay", run.value, run.difference)
         problems, warnings = check_weights(weights)
@@ -254,3 +257,37 @@ class _Run:
         return PolicyEvaluation(
             target.name, "learning", values, weights, verdict, sentence, [*problems, *warnings, note]
         )
+
+
+def check_weights(weights: Weights) -> tuple[list[str], list[str]]:
+    """Return the problems of weights that forbid a verdict, and the warnings."""
+    problems, warnings = [], []
+    if weights.effective < MIN_EFFECTIVE:
+        problems.append(
+            f"the log has only {weights.effective:.0f} effective decisions for the policy, and at least "
+            f"{MIN_EFFECTIVE} are required"
+        )
+    if weights.unsupported > MEAN_WEIGHT_SLACK:
+        share = f"{weights.unsupported:.1%} of the choices of the policy"
+        problems.append(f"{share} are arms that are never chosen in the log")
+    mean = weights.mean
+    if _differs_from_one(mean):
+        problems.append(
+            f"the mean weight is {mean.value:.3f} instead of 1: the propensities are wrong, or some choices of the "
+            "policy never occur in the log"
+        )
+    if weights.largest > MAX_SHARE * weights.total:
+        warnings.append(
+            f"the largest weight, {weights.largest:.3g}, is more than {MAX_SHARE:.0%} of the sum of the weights, so "
+            "few decisions determine the estimate"
+        )
+    return problems, warnings
+
+
+def _differs_from_one(mean: Interval) -> bool:
+    if math.isnan(mean.low):
+        return abs(mean.value - 1.0) > MEAN_WEIGHT_SLACK and not math.isnan(mean.value)
+    low, high = mean.value - mean.low, mean.high - mean.value
+    distance = 1.0 - mean.value
+    margin = MEAN_WEIGHT_MARGIN * (high if distance > 0 else low)
+    return abs(distance) > max(margin, MEAN_WEIGHT_SLACK)

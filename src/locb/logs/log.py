@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,8 +13,8 @@ import numpy as np
 
 from locb.common.arrays import Bools, Floats, IndexArray, Ints
 from locb.common.rounds import Rounds
-from locb.common.validation import ParameterError, check_array
-from locb.logs.arm_features import identity_features
+from locb.common.validation import ParameterError
+from locb.logs.row_arrays import blocks, by_block, take
 
 MIN_PROPENSITY = 1e-9  # a smaller propensity is an error of the log, because such an arm is practically never chosen
 
@@ -72,6 +71,8 @@ class Offers:
 class Log:
     """Log of n decisions, in the order of time. :meth:`read` reads a log from files or data frames.
 
+    A large array of :meth:`read` is in a temporary file that is mapped into memory, and is deleted with the array.
+
     Attributes
     ----------
     users : (n,) ints
@@ -105,13 +106,13 @@ class Log:
         Assumptions of the reader.
     """
 
-    users: Ints
+    users: Ints | IndexArray
     user_ids: Sequence[str]
-    offer: Ints
+    offer: Ints | IndexArray
     offers: Offers
     arm_ids: Sequence[str]
     features: Floats
-    chosen: Ints
+    chosen: Ints | IndexArray
     rewards: Floats
     propensities: Floats
     times: Floats | None = None
@@ -205,27 +206,35 @@ class Log:
     @property
     def n_arms(self) -> Ints:
         """Number of arms that each decision offers, (n,)."""
-        return self.offers.sizes[self.offer]
+        sizes: Ints = take(self.offers.sizes, self.offer)
+        return sizes
 
     @property
     def has_propensities(self) -> bool:
         """Whether the propensity of at least one decision is known."""
-        return bool(np.isfinite(self.propensities).any())
+        return any(np.isfinite(self.propensities[rows]).any() for rows in blocks(len(self)))
 
     @property
     def is_uniform(self) -> bool:
         """Whether, in every decision, the propensity is 1 divided by the number of arms (within 1%)."""
-        return bool(len(self)) and bool(np.allclose(self.propensities * self.n_arms, 1.0, rtol=0.01))
+        sizes = self.offers.sizes
+        return bool(len(self)) and all(
+            np.allclose(self.propensities[rows] * sizes[self.offer[rows]], 1.0, rtol=0.01) for rows in blocks(len(self))
+        )
 
-    def rows_of(self, positions: Ints) -> IndexArray:
+    def rows_of(self, positions: Ints | IndexArray) -> IndexArray:
         """Return the row of ``features`` of one arm of each decision; ``positions`` (n,) are positions of arms."""
-        rows: IndexArray = self.offers.rows[self.offers.offsets[self.offer] + positions]
+        rows: IndexArray = self._of_arms(self.offers.rows, positions)
         return rows
 
-    def arms_of(self, positions: Ints) -> IndexArray:
+    def arms_of(self, positions: Ints | IndexArray) -> IndexArray:
         """Return the index in ``arm_ids`` of one arm of each decision; ``positions`` (n,) are positions of arms."""
-        arms: IndexArray = self.offers.arms[self.offers.offsets[self.offer] + positions]
+        arms: IndexArray = self._of_arms(self.offers.arms, positions)
         return arms
+
+    def _of_arms(self, values: IndexArray, positions: Ints | IndexArray) -> Any:
+        starts = self.offers.offsets
+        return by_block(values.dtype, len(self), lambda rows: values[starts[self.offer[rows]] + positions[rows]])
 
     def contexts(self, decision: int) -> Floats:
         """Return the features of the arms of a decision, (k, d)."""
@@ -233,17 +242,17 @@ class Log:
         rows: Floats = self.features[self.offers.rows[start:stop]]
         return rows
 
-    def select(self, rows: Bools | Ints) -> Log:
-        """Return the decisions ``rows``: a mask (n,), or indices. Users and arms keep their indices."""
-        times = None if self.times is None else self.times[rows]
+    def select(self, rows: Bools | Ints | slice) -> Log:
+        """Return the decisions ``rows``: a mask (n,), indices, or a slice. Users and arms keep their indices."""
+        times = None if self.times is None else take(self.times, rows)
         fields = vars(self) | {"times": times}
-        fields |= {name: fields[name][rows] for name in ("users", "offer", "chosen", "rewards", "propensities")}
+        fields |= {name: take(fields[name], rows) for name in ("users", "offer", "chosen", "rewards", "propensities")}
         return Log(**{name: fields[name] for name in Log.__dataclass_fields__})
 
     def summary(self) -> dict[str, str]:
         """Return facts about the log by name, as text."""
-        rewards = self.rewards[np.isfinite(self.rewards)]
-        known = self.propensities[np.isfinite(self.propensities)]
+        rewards = take(self.rewards, np.isfinite(self.rewards))
+        known = take(self.propensities, np.isfinite(self.propensities))
         sizes = self.n_arms
         facts = {"decisions": f"{len(self):,}"}
         facts["users"] = f"{self.n_users:,}" if self.has_users else "not named"
@@ -279,58 +288,6 @@ class Log:
         rows += [("note", note) for note in self.notes]
         cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)
         return f"<table><caption>locb.Log</caption>{cells}</table>"
-
-
-@dataclass
-class LogParts:
-    """Columns of a log while a reader builds it: one entry per usable row of the source."""
-
-    users: Any  # array or Polars series of text; None if the log does not name users
-    offer: Ints
-    offers: Offers
-    arm_ids: Sequence[str]
-    features: Floats | None  # None if arms have only ids
-    chosen: Ints
-    rewards: Floats
-    propensities: Floats
-    times: Floats | None = None
-
-    def finish(self, columns: dict[str, str], skipped: Sequence[SkippedRows], notes: Sequence[str]) -> Log:
-        """Return the log, sorted by time. Issue a warning for each reason to skip rows.
-
-        Raises
-        ------
-        ValueError
-            If no row is left.
-        """
-        if not len(self.chosen):
-            reasons = "; ".join(str(rows) for rows in skipped) or "the source has no rows"
-            raise ValueError(f"the log has no usable row: {reasons}")
-        for rows in skipped:
-            warnings.warn(str(rows), LogWarning, stacklevel=4)
-        users, user_ids = np.zeros(len(self.chosen), np.int64), ["all"]
-        if self.users is not None:
-            from locb.datasets.column_values import encode_text
-
-            user_ids, users = encode_text(self.users)
-        features = identity_features(self.arm_ids) if self.features is None else self.features
-        log = Log(
-            users=users,
-            user_ids=user_ids,
-            offer=self.offer,
-            offers=self.offers,
-            arm_ids=self.arm_ids,
-            features=check_array("features", features, (None, None)),
-            chosen=self.chosen,
-            rewards=self.rewards,
-            propensities=self.propensities,
-            times=self.times,
-            has_users=self.users is not None,
-            columns=columns,
-            skipped=tuple(skipped),
-            notes=tuple(notes),
-        )
-        return log if self.times is None else log.select(np.argsort(self.times, kind="stable"))
 
 
 def check_propensities(values: Floats) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from locb.common.arrays import Floats, Ints
+from locb.common.arrays import Floats, IndexArray, Ints
 from locb.evaluation.confidence_intervals import ci_half_width
 from locb.logs.bootstrap import Interval, random_stream
 from locb.logs.log import Log
+from locb.logs.row_arrays import RowBuffer, blocks, by_block, find, number_distinct, store, take
 from locb.logs.saved_replays import SavedReplays
 from locb.logs.targets import LearningTarget
 
@@ -89,18 +91,19 @@ def replay(
     rng = random_stream(seed, "replay")
     values, differences = [], []
     accepted = np.empty(0, np.int64)
-    clusters = _decisions_by_user(log)
+    clusters = number_distinct(log.users) if log.has_users else None
     for number in range(samples + 1):
-        rows, users = np.arange(len(log)), log.users
+        rows, users = by_block(np.int64, len(log), lambda span: np.arange(span.start, span.stop)), log.users
         if number:
             rows, users = _sample_users(log, clusters, rng)
-        used = np.flatnonzero(rng.random(len(rows)) < smallest / log.propensities[rows])
+        used = _draw_used(log, rows, smallest, rng)
         report = None if progress is None else _scaled(progress, number, samples + 1)
-        taken = rows[used[_replay_once(log, target, seed + number, rows[used], users[used], report, saved)]]
+        replayed = take(rows, used)
+        taken = replayed[_replay_once(log, target, seed + number, replayed, take(users, used), report, saved)]
         if number == 0:
             accepted = taken
         if taken.size:
-            base = baseline.numerator[rows].sum() / baseline.denominator[rows].sum()
+            base = take(baseline.numerator, rows).sum() / take(baseline.denominator, rows).sum()
             values.append(float(log.rewards[taken].mean()))
             differences.append(values[-1] - float(base))
     return ReplayRun(accepted, smallest, _interval(accepted, values), _interval(accepted, differences))
@@ -109,8 +112,17 @@ def replay(
 def replay_accepted(log: Log, target: LearningTarget, rows: Ints, seed: int, saved: SavedReplays | None = None) -> Ints:
     """Return the decisions that are accepted if a new policy makes only the decisions ``rows``; see ``replay``."""
     rng = random_stream(seed, "replay")
-    used = rows[rng.random(len(rows)) < float(log.propensities.min()) / log.propensities[rows]]
-    return used[_replay_once(log, target, seed, used, log.users[used], None, saved)]
+    used = take(rows, _draw_used(log, rows, float(log.propensities.min()), rng))
+    accepted: Ints = used[_replay_once(log, target, seed, used, take(log.users, used), None, saved)]
+    return accepted
+
+
+def _draw_used(log: Log, rows: Ints, smallest: float, rng: np.random.Generator) -> Ints:
+    """Return the positions in ``rows`` of decisions that are used, each with the probability M / p."""
+    return find(
+        len(rows),
+        lambda span: rng.random(span.stop - span.start) < smallest / log.propensities[rows[span]],
+    )
 
 
 def _interval(accepted: Ints, values: list[float]) -> Interval:
@@ -125,25 +137,32 @@ def _scaled(progress: Progress, number: int, count: int) -> Progress:
     return lambda share: progress((number + share) / count)
 
 
-def _decisions_by_user(log: Log) -> list[Ints]:
-    """Return the decisions of each user; an empty list if the log has no user ids."""
-    if not log.has_users:
-        return []
-    order = np.argsort(log.users, kind="stable")
-    ends = np.flatnonzero(np.diff(log.users[order])) + 1
-    return np.split(order, ends)
+def _sample_users(log: Log, clusters: tuple[IndexArray, int] | None, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Return decisions of users who are drawn with replacement, in the order of time, and their new user indices.
 
-
-def _sample_users(log: Log, clusters: list[Ints], rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Return decisions of users who are drawn with replacement, in the order of time, and their new user indices."""
-    if not clusters:
-        rows = np.sort(rng.integers(len(log), size=len(log)))
-        return rows, log.users[rows]
-    drawn = rng.integers(len(clusters), size=len(clusters))
-    rows = np.concatenate([clusters[user] for user in drawn])
-    users = np.repeat(np.arange(len(drawn)), [len(clusters[user]) for user in drawn])
-    order = np.argsort(rows, kind="stable")
-    return rows[order], users[order]
+    ``clusters`` are the users, numbered without gaps, and their number; None if the log has no user ids.
+    """
+    count = len(log)
+    if clusters is None:
+        times_drawn = np.zeros(count, np.int32)
+        for span in blocks(count):
+            np.add.at(times_drawn, rng.integers(count, size=span.stop - span.start), 1)
+        parts = (np.repeat(np.arange(span.start, span.stop), times_drawn[span]) for span in blocks(count))
+        rows = store(np.int64, parts)
+        return rows, take(log.users, rows)
+    cluster_of, n_clusters = clusters
+    drawn = rng.integers(n_clusters, size=n_clusters)
+    draws = np.argsort(drawn, kind="stable")  # draws of the first user, of the second user, …
+    times = np.bincount(drawn, minlength=n_clusters)
+    starts = np.cumsum(times) - times
+    row_buffer, user_buffer = RowBuffer(np.int64), RowBuffer(np.int64)
+    for span in blocks(count):
+        cluster = cluster_of[span]
+        copies = times[cluster]
+        row_buffer.append(np.repeat(np.arange(span.start, span.stop), copies))
+        number = np.arange(int(copies.sum())) - np.repeat(np.cumsum(copies) - copies, copies)  # of the copy of a row
+        user_buffer.append(draws[np.repeat(starts[cluster], copies) + number])
+    return row_buffer.build(), user_buffer.build()
 
 
 def _replay_once(
@@ -174,16 +193,18 @@ def _compute_replay(
     if len(log.offers) <= MAX_CACHED_OFFERS:
         parts = np.split(log.offers.rows, log.offers.offsets[1:-1])
         contexts = [np.ascontiguousarray(log.features[part]) for part in parts]
-    offer, chosen, rewards = log.offer[rows].tolist(), log.chosen[rows].tolist(), log.rewards[rows].tolist()
-    accepted = []
-    for index, (t, user) in enumerate(zip(rows.tolist(), users.tolist(), strict=True)):
-        offered = log.contexts(t) if contexts is None else contexts[offer[index]]
-        arm = chosen[index]
-        if policy.recommend(user, offered) == arm:
-            policy.update(user, offered[arm], rewards[index])
-            accepted.append(index)
-        if progress is not None and index % PROGRESS_STEP == 0:
-            progress(index / len(rows))
+    accepted = array("q")
+    for start in range(0, len(rows), PROGRESS_STEP):
+        if progress is not None:
+            progress(start / len(rows))
+        part, indices = slice(start, start + PROGRESS_STEP), rows[start : start + PROGRESS_STEP]
+        columns = indices, users[part], log.offer[indices], log.chosen[indices], log.rewards[indices]
+        values = zip(*(column.tolist() for column in columns), strict=True)
+        for index, (t, user, offer, arm, reward) in enumerate(values, start):
+            offered = log.contexts(t) if contexts is None else contexts[offer]
+            if policy.recommend(user, offered) == arm:
+                policy.update(user, offered[arm], reward)
+                accepted.append(index)
     return np.array(accepted, np.int64)
 
 

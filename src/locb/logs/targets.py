@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from locb.common.arrays import Floats, Ints
+from locb.common.arrays import Floats, IndexArray, Ints
 from locb.common.validation import ParameterError, check_int
 from locb.logs.log import Log
+from locb.logs.row_arrays import RowBuffer, blocks, by_block, find, take
 from locb.policies import Policy, make_policy
 from locb.policies.base.reward_scale import HIGHEST, LOWEST, MIN_SIZE
 from locb.policies.registry import policy_spec
@@ -38,8 +39,18 @@ class FixedTarget:
     """
 
     name: str
-    choice: Ints | None = None
+    choice: Ints | IndexArray | None = None
     probabilities: Floats | None = None
+
+    def blocks(self, log: Log) -> Iterator[tuple[slice, Log, FixedTarget]]:
+        """Return blocks of decisions: their indices, their log, and the policy for these decisions."""
+        first = 0  # of ``probabilities``
+        for rows in blocks(len(log)):
+            part, probabilities = log.select(rows), None
+            if self.probabilities is not None:
+                last = first + int(part.n_arms.sum())
+                probabilities, first = self.probabilities[first:last], last
+            yield rows, part, FixedTarget(self.name, None if self.choice is None else self.choice[rows], probabilities)
 
     def probability_of_chosen(self, log: Log) -> Floats:
         """Return the probability of the logged arm of each decision, (n,)."""
@@ -57,21 +68,26 @@ class FixedTarget:
         if self.choice is not None:
             values: Floats = row_values[log.rows_of(self.choice)]
             return values
-        if self.probabilities is None:
+        if self.probabilities is None and len(log.offers) <= len(log):
             sums = np.add.reduceat(row_values[log.offers.rows], log.offers.offsets[:-1])
             means: Floats = (sums / log.offers.sizes)[log.offer]
             return means
-        starts = np.cumsum(log.n_arms) - log.n_arms
-        return np.add.reduceat(self.probabilities * row_values[flat_rows(log)], starts)
+        starts, values = np.cumsum(log.n_arms) - log.n_arms, row_values[flat_rows(log)]
+        if self.probabilities is None:
+            return np.add.reduceat(values, starts) / log.n_arms
+        return np.add.reduceat(self.probabilities * values, starts)
 
     def arm_counts(self, log: Log) -> Floats:
         """Return the expected number of choices of each arm of ``log.arm_ids``."""
-        n_arms = len(log.arm_ids)
-        if self.choice is not None:
-            return np.bincount(log.arms_of(self.choice), minlength=n_arms).astype(np.float64)
-        listed = log.offers.arms[flat_positions(log)]
-        weights = np.repeat(1.0 / log.n_arms, log.n_arms) if self.probabilities is None else self.probabilities
-        return np.bincount(listed, weights=weights, minlength=n_arms).astype(np.float64)
+        counts = np.zeros(len(log.arm_ids) + 1)  # the last one is for arms without an id
+        for _, part, target in self.blocks(log):
+            if target.choice is not None:
+                np.add.at(counts, part.arms_of(target.choice), 1.0)
+                continue
+            weights = target.probabilities
+            weights = np.repeat(1.0 / part.n_arms, part.n_arms) if weights is None else weights
+            np.add.at(counts, part.offers.arms[flat_positions(part)], weights)
+        return counts[:-1]
 
 
 @dataclass(frozen=True)
@@ -149,18 +165,18 @@ def make_target(name: str, policy: Any, log: Log, learn: bool, parameters: Mappi
 
 def _named_target(name: str, policy: str, log: Log, parameters: Mapping[str, Any]) -> Target:
     if policy == FIRST:
-        return FixedTarget(name, np.zeros(len(log), np.int64))
+        return FixedTarget(name, np.broadcast_to(np.int32(0), len(log)))
     if policy == RANDOM:
         return FixedTarget(name)
     if policy.startswith(ARM_PREFIX):
         arm = policy.removeprefix(ARM_PREFIX)
         index = list(log.arm_ids).index(arm) if arm in log.arm_ids else -1
-        offered = [np.flatnonzero(part == index) for part in np.split(log.offers.arms, log.offers.offsets[1:-1])]
-        if index < 0 or not all(positions.size for positions in offered):
+        positions = by_block(np.int32, len(log.offers), lambda lists: _positions(log, lists, index))
+        if index < 0 or (positions < 0).any():
             raise ParameterError(
                 "policies", f": arm {arm!r} is not offered in every decision; choose an arm that every decision offers"
             )
-        return FixedTarget(name, np.array([positions[0] for positions in offered])[log.offer])
+        return FixedTarget(name, take(positions, log.offer))
     factory = policy_spec(policy, parameter="policies", others=FIXED_NAMES[1:]).factory
     arguments: dict[str, Any] = {"n_users": log.n_users, "dim": log.dim} | dict(parameters)
     accepted = inspect.signature(factory).parameters
@@ -173,6 +189,16 @@ def _named_target(name: str, policy: str, log: Log, parameters: Mapping[str, Any
     return LearningTarget(name, lambda _: make_policy(policy, **arguments), identity)
 
 
+def _positions(log: Log, lists: slice, arm: int) -> Ints:
+    """Return the position of an arm in each of the given lists; −1 if it is not in the list."""
+    offsets = log.offers.offsets[lists.start : lists.stop + 1]
+    found = np.flatnonzero(log.offers.arms[offsets[0] : offsets[-1]] == arm)[::-1]  # the first one is written last
+    inside = np.searchsorted(offsets - offsets[0], found, side="right") - 1
+    positions = np.full(len(offsets) - 1, -1)
+    positions[inside] = found - (offsets - offsets[0])[inside]
+    return positions
+
+
 def _source_of(policy: Any) -> str:
     """Return the text of the file of a custom policy, and an empty text for a policy of ``locb``."""
     while isinstance(policy, partial):
@@ -183,7 +209,7 @@ def _source_of(policy: Any) -> str:
 
 def reward_range(rewards: Floats) -> tuple[float, float] | None:
     """Return None if rewards are on a scale of about 0 to 1, else a range for policies that contains most rewards."""
-    known = rewards[np.isfinite(rewards)]
+    known = take(rewards, np.isfinite(rewards))
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     if low >= LOWEST and MIN_SIZE <= high <= HIGHEST:
         return None
@@ -193,28 +219,48 @@ def reward_range(rewards: Floats) -> tuple[float, float] | None:
     return (low, high) if high > low else (min(0.0, low), max(1.0, high))
 
 
-def _choices(log: Log, choose: Callable[[int, Floats], int]) -> Ints:
-    sizes = log.n_arms
-    return np.array(
-        [check_int("the arm of the policy", choose(t, log.contexts(t)), 0, int(sizes[t]) - 1) for t in range(len(log))]
-    )
+def _choices(log: Log, choose: Callable[[int, Floats], int]) -> IndexArray:
+    sizes = log.offers.sizes
+
+    def choose_block(rows: slice) -> list[int]:
+        return [
+            check_int("the arm of the policy", choose(t, log.contexts(t)), 0, int(sizes[log.offer[t]]) - 1)
+            for t in range(rows.start, rows.stop)
+        ]
+
+    choice: IndexArray = by_block(np.int32, len(log), choose_block)
+    return choice
 
 
 def _called_target(name: str, function: Callable[..., Any], log: Log) -> FixedTarget:
     """Return the target of a function (user, arms, contexts) that returns a position or probabilities."""
     names = np.array([*log.arm_ids, None], dtype=object)
-    found = []
-    for t in range(len(log)):
-        span = slice(*log.offers.offsets[log.offer[t] : log.offer[t] + 2])
-        arms = names[log.offers.arms[span]].tolist()
-        found.append(function(log.user_ids[log.users[t]], arms, log.contexts(t)))
-    if found and np.ndim(found[0]) == 0:
-        return FixedTarget(name, _check_choice(name, np.array(found, dtype=np.int64), log))
+    positions, probabilities = RowBuffer(np.int64), RowBuffer(np.float64)
+    is_position = False
+    for rows in blocks(len(log)):
+        found = []
+        for t in range(rows.start, rows.stop):
+            span = slice(*log.offers.offsets[log.offer[t] : log.offer[t] + 2])
+            arms = names[log.offers.arms[span]].tolist()
+            found.append(function(log.user_ids[log.users[t]], arms, log.contexts(t)))
+        is_position = np.ndim(found[0]) == 0 if rows.start == 0 else is_position
+        if is_position:
+            positions.append(found)
+        else:
+            probabilities.append(_check_probabilities(name, found, log, rows.start))
+    if is_position:
+        return FixedTarget(name, _check_choice(name, positions.build(), log))
+    return FixedTarget(name, probabilities=probabilities.build())
+
+
+def _check_probabilities(name: str, found: Sequence[Any], log: Log, first: int) -> Floats:
+    """Return the probabilities of the arms of consecutive decisions in one array; ``first`` is the first decision."""
     probabilities = np.concatenate([np.asarray(values, dtype=np.float64) for values in found])
     sizes = np.array([len(values) for values in found])
-    if not np.array_equal(sizes, log.n_arms):
-        t = int(np.flatnonzero(sizes != log.n_arms)[0])
-        found_sizes = f"{sizes[t]} for the {log.n_arms[t]} arms of decision {t}"
+    offered = log.select(slice(first, first + len(found))).n_arms
+    if not np.array_equal(sizes, offered):
+        t = int(np.flatnonzero(sizes != offered)[0])
+        found_sizes = f"{sizes[t]} for the {offered[t]} arms of decision {first + t}"
         raise ParameterError("policies", f": {name} must return one probability per arm, not {found_sizes}")
     starts = np.cumsum(sizes) - sizes
     sums, smallest = np.add.reduceat(probabilities, starts), np.minimum.reduceat(probabilities, starts)
@@ -223,19 +269,21 @@ def _called_target(name: str, function: Callable[..., Any], log: Log) -> FixedTa
         t = int(wrong[0])
         raise ParameterError(
             "policies",
-            f": the probabilities of {name} must be at least 0 and have the sum 1; in decision {t}, the smallest is "
-            f"{smallest[t]:g} and the sum is {sums[t]:g}",
+            f": the probabilities of {name} must be at least 0 and have the sum 1; in decision {first + t}, the "
+            f"smallest is {smallest[t]:g} and the sum is {sums[t]:g}",
         )
-    return FixedTarget(name, probabilities=probabilities)
+    return probabilities
 
 
-def _check_choice(name: str, choice: Ints, log: Log) -> Ints:
-    wrong = np.flatnonzero((choice < 0) | (choice >= log.n_arms))
+def _check_choice(name: str, choice: Any, log: Log) -> Ints:
+    sizes = log.offers.sizes
+    wrong = find(len(log), lambda rows: (choice[rows] < 0) | (choice[rows] >= sizes[log.offer[rows]]))
     if wrong.size:
         t = int(wrong[0])
         raise ParameterError(
             "policies",
-            f": {name} chooses position {choice[t]} in decision {t}, which offers {log.n_arms[t]} arms; positions are "
-            f"0 to {log.n_arms[t] - 1}",
+            f": {name} chooses position {choice[t]} in decision {t}, which offers {sizes[log.offer[t]]} arms; "
+            f"positions are 0 to {sizes[log.offer[t]] - 1}",
         )
-    return choice
+    checked: Ints = choice
+    return checked

@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from locb.common.arrays import Floats, Ints
+from locb.common.arrays import Floats, IndexArray, Ints
 from locb.common.validation import ParameterError, check_int
 from locb.evaluation.confidence_intervals import student_quantile
 from locb.logs.bootstrap import Interval, mean_limits, random_stream
 from locb.logs.estimators import FixedEstimators
-from locb.logs.evaluate import NO_PROPENSITIES, usable_decisions
+from locb.logs.evaluate import MIN_EFFECTIVE, NO_PROPENSITIES, usable_decisions
 from locb.logs.log import Log
 from locb.logs.replay import Terms, replay_accepted
 from locb.logs.results import PolicyValue, Tuning, TuningCandidate, decide
+from locb.logs.row_arrays import blocks, number_distinct, take
 from locb.logs.saved_replays import SavedReplays
 from locb.logs.targets import LOGGED, LearningTarget, make_target
-from locb.logs.weight_checks import MIN_EFFECTIVE
 from locb.policies import POLICIES
 
 DEFAULT_POLICIES = ("eloc", "locb", "linucb-one", "linucb-ind")
@@ -136,7 +136,7 @@ def tune(
         raise ParameterError(
             "user", " must name the column of users: the log has no user ids, and a fold is a set of users"
         )
-    if (count := len(np.unique(used.users))) < folds:
+    if (count := number_distinct(used.users)[1]) < folds:
         raise ParameterError("folds", f" must be at most {count}, the number of users in the log, not {folds}")
     entries = make_candidates(policies, DEFAULT_GRID if grid is None else grid)
     fold_of, group_of = assign_folds(used.users, folds, seed)
@@ -151,8 +151,9 @@ def tune(
                 np.add.at(sums.counts[fold, :, number], group_of[taken], terms.denominator)
             if progress is not None:
                 progress((number + (fold + 1) / folds) / len(entries))
-    np.add.at(sums.rewards[..., -1], (fold_of, group_of), used.rewards)
-    np.add.at(sums.counts[..., -1], (fold_of, group_of), 1.0)
+    for span in blocks(len(used)):
+        np.add.at(sums.rewards[..., -1], (fold_of[span], group_of[span]), used.rewards[span])
+        np.add.at(sums.counts[..., -1], (fold_of[span], group_of[span]), 1.0)
     settings = {"policies": list(policies), "grid": dict(grid or DEFAULT_GRID), "folds": folds}
     settings |= {"replays": replays, "replicates": replicates, "seed": seed}
     return _summarize(entries, sums, used, notes, settings)
@@ -165,7 +166,7 @@ def _fold_terms(
     if isinstance(target, LearningTarget):
         for repeat in range(replays):
             taken = replay_accepted(log, target, rows, seed + repeat, saved)
-            yield taken, Terms(log.rewards[taken] / replays, np.full(len(taken), 1.0 / replays))
+            yield taken, Terms(log.rewards[taken] / replays, np.broadcast_to(1.0 / replays, len(taken)))
     else:
         part = log.select(rows)
         fixed = make_target(entry.name, entry.policy, part, True, {})
@@ -200,11 +201,11 @@ def make_candidates(policies: Sequence[str], grid: Mapping[str, Sequence[Any]]) 
     return entries
 
 
-def assign_folds(users: Ints, folds: int, seed: int) -> tuple[Ints, Ints]:
+def assign_folds(users: Ints | IndexArray, folds: int, seed: int) -> tuple[IndexArray, IndexArray]:
     """Return the fold of each decision, and a group of users within the fold. A user is in one group."""
-    names, indices = np.unique(users, return_inverse=True)
-    order = random_stream(seed, "tuning folds").permutation(len(names))
-    return (order % folds)[indices], (order // folds % MAX_GROUPS)[indices]
+    indices, count = number_distinct(users)
+    order = random_stream(seed, "tuning folds").permutation(count).astype(np.int32)
+    return take(order % folds, indices), take(order // folds % MAX_GROUPS, indices)
 
 
 def choose(values: Floats) -> _Choice:

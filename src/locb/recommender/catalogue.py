@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import marshal
+import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -17,7 +19,9 @@ from locb.recommender.interfaces import Problems
 from locb.recommender.requests import ParsedRequest, check_encoding, eligible_arms, parse_steps
 
 Features: TypeAlias = Mapping[str, Any] | Sequence[float] | Floats  # values: numbers, texts and booleans
+DEFAULT_FEATURES = 16
 DIGEST_BYTES = 16
+MAX_RATIO = 5.0  # of a number to the norm of all other features of an arm; above it, a warning is issued
 
 
 class Arm(NamedTuple):
@@ -55,6 +59,7 @@ class Catalogue:
         self._positions: dict[str, int] = {}
         self._arms: list[Arm] = []
         self._contexts: Floats = np.empty((0, dim))
+        self._has_warned = False
 
     def __len__(self) -> int:
         return len(self._arms)
@@ -68,7 +73,7 @@ class Catalogue:
         """Add arms, and replace the features of arms that have the same id."""
         if not arms:
             return
-        added = make_arms(arms)
+        added = self._make(arms, stacklevel=4)
         parsed = self._parse(NamedRequest("", added, (), None, None))
         kept = [arm for arm in self._arms if arm.id not in arms]
         contexts = self._contexts[[self._positions[arm.id] for arm in kept]]
@@ -96,7 +101,7 @@ class Catalogue:
         """Return a request for arms with these features, for arms of the catalogue, or for the whole catalogue."""
         excluded = (exclude,) if isinstance(exclude, str) else tuple(exclude)
         if isinstance(arms, Mapping):
-            offered = make_arms(arms)
+            offered = self._make(arms, stacklevel=5)
             if not offered:
                 raise ValueError("arms must have at least one arm, not {}")
             return self._parse(NamedRequest(user, offered, excluded, count, decision_id))
@@ -117,6 +122,16 @@ class Catalogue:
             contexts = contexts[eligible]
         return ParsedRequest(request, pack_request(request), contexts, eligible, 0)
 
+    def _make(self, arms: Mapping[str, Features], *, stacklevel: int) -> list[Arm]:
+        """Return the arms, and warn about the first number that outweighs all other features of its arm."""
+        made = make_arms(arms)
+        if not self._has_warned:
+            problem = next(filter(None, map(scale_problem, made)), None)
+            if problem is not None:
+                self._has_warned = True
+                warnings.warn(problem, stacklevel=stacklevel)
+        return made
+
     def _parse(self, request: NamedRequest) -> ParsedRequest:
         return finish(parse_steps(request, self._dim, pack=pack_request, invalid=self._problems.invalid))
 
@@ -135,6 +150,31 @@ def make_arms(arms: Mapping[str, Features]) -> list[Arm]:
         plain = _plain_features(arm_id, features)
         made.append(Arm(arm_id, plain, _digest(marshal.dumps((arm_id, plain), 2))))  # version 2 has no references
     return made
+
+
+def infer_features(arms: Mapping[str, Features]) -> int:
+    """Return the length of the first vector, or the default number of features if all features are named."""
+    lengths = (len(features) for features in arms.values() if not isinstance(features, Mapping | str))
+    return next(lengths, DEFAULT_FEATURES)
+
+
+def scale_problem(arm: Arm) -> str | None:
+    """Return a message if a number is larger than ``MAX_RATIO`` times the norm of all other features; else None.
+
+    Examples
+    --------
+    >>> scale_problem(make_arms({"ramen": {"cuisine": "japanese", "price": 14.0}})[0])
+    "feature 'price' = 14 outweighs all other features of arm 'ramen': scale numbers to about 1 (see locb.features)"
+    """
+    if not isinstance(arm.features, dict) or len(arm.features) < 2:
+        return None
+    sizes = {name: 1.0 if isinstance(value, str | bool) else abs(value) for name, value in arm.features.items()}
+    name = max(sizes, key=lambda name: sizes[name])
+    others = math.hypot(*(size for other, size in sizes.items() if other != name))
+    if not sizes[name] > MAX_RATIO * others > 0.0:
+        return None
+    which = f"feature {name!r} = {arm.features[name]:g} outweighs all other features of arm {arm.id!r}"
+    return f"{which}: scale numbers to about 1 (see locb.features)"
 
 
 def check_id(name: str, value: Any) -> str:

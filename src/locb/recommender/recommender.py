@@ -12,17 +12,16 @@ from locb.common.validation import check_float, check_int
 from locb.policies.base.capabilities import SupportsSimilarUsers
 from locb.policies.base.policy import Policy, ServablePolicy
 from locb.recommender import observations, saved_recommender
-from locb.recommender.catalogue import Catalogue, Features, check_id
+from locb.recommender.catalogue import Catalogue, Features, check_id, infer_features
 from locb.recommender.commands import RecommendCommand, RewardCommand
 from locb.recommender.engine import Engine
 from locb.recommender.errors import LibraryProblems
 from locb.recommender.events import MAX_REWARD, FoundDecision, ObservationRow
 from locb.recommender.policy_model import Model
-from locb.recommender.results import NamedGroup, Recommendation, RecommendationEncoder, SimilarNamedUser
+from locb.recommender.results import NamedGroup, Recommendation, RecommendationEncoder, SimilarNamedUser, named_groups
 from locb.recommender.saved_recommender import SavedState, StoredDecision
 from locb.recommender.user_index import UserIndex
 
-DEFAULT_FEATURES = 16
 DEFAULT_MAX_DECISIONS = 10_000
 
 
@@ -30,8 +29,10 @@ class Recommender:
     """Recommender for users and arms with names: a policy with the behaviour of the service, without HTTP and a store.
 
     Users and arms have ids, which are strings. Unknown users are created automatically. The features of an arm are
-    values by name, which are hashed as by ``locb.features``, or a vector. The service uses the same code, so the same
-    requests and rewards, in the same order, give the same recommendations. A recommender is not thread-safe.
+    values by name, which are hashed as by ``locb.features``, or a vector. Scale numbers by name to about 1, because a
+    string counts as 1: a recommender warns once if a number outweighs all other features of an arm. The service uses
+    the same code, so the same requests and rewards, in the same order, give the same recommendations. A recommender is
+    not thread-safe.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class Recommender:
     >>> decision = recommender.recommend("ann")
     >>> decision.arm
     'film 1'
-    >>> recommender.reward(decision.decision_id, 0.0)
+    >>> recommender.reward(decision, 0.0)
     >>> recommender.recommend("ann").arm
     'film 2'
     >>> recommender
@@ -71,11 +72,11 @@ class Recommender:
         max_decisions: int = DEFAULT_MAX_DECISIONS,
         **parameters: Any,
     ) -> None:
-        dim = _infer_features(arms or {}) if features is None else check_int("features", features, 1)
+        dim = infer_features(arms or {}) if features is None else check_int("features", features, 1)
         model = Model.create(policy, dim, parameters)
         built = model.build()
         self._set_up(model, built, UserIndex(built.n_users), 0, max_decisions)
-        self.add_arms(arms or {})
+        self._catalogue.add(arms or {})
 
     def _set_up(self, model: Model, policy: ServablePolicy, users: UserIndex, seq: int, max_decisions: int) -> None:
         self._model = model
@@ -201,13 +202,13 @@ class Recommender:
         found: Recommendation = self._engine.preview(self._parse(user, arms, exclude, count, None))
         return found
 
-    def reward(self, decision_id: str, reward: float) -> None:
+    def reward(self, decision_id: str | Recommendation, reward: float) -> None:
         """Learn the reward of a decision. Repeating the same reward has no effect.
 
         Parameters
         ----------
-        decision_id : str
-            ``decision_id`` of the recommendation.
+        decision_id : str or Recommendation
+            The recommendation, or its ``decision_id``.
         reward : float
             The reward, on a scale of about 0 to 1 unless ``reward_range`` is set.
 
@@ -216,6 +217,12 @@ class Recommender:
         ValueError
             If the decision is unknown, or has a different reward.
         """
+        if isinstance(decision_id, Recommendation):
+            decision_id = decision_id.decision_id
+            if not decision_id:
+                raise ValueError(
+                    "the recommendation has no decision_id: pass a result of recommend(), not of explain()"
+                )
         check_id("decision_id", decision_id)
         command = RewardCommand(decision_id, check_float("reward", reward, -MAX_REWARD, MAX_REWARD), time.time())
         batch = self._engine.prepare([command])
@@ -239,15 +246,11 @@ class Recommender:
     # Groups
 
     def groups(self) -> list[NamedGroup]:
-        """Return the groups of users that the policy has found; [] for a policy without groups."""
-        name_of = self._engine.users.name_of
-        found = []
-        for cluster in self.policy.clusters():
-            seed = None if cluster.seed is None else name_of(cluster.seed)
-            names = tuple(name for name in map(name_of, cluster.members.tolist()) if name is not None)
-            if names and (seed is None) == (cluster.seed is None):  # an index without a user has no group yet
-                found.append(NamedGroup(seed, names, cluster.returned_at is not None))
-        return found
+        """Return the groups of users that the policy has found; [] for a policy without groups.
+
+        Groups with the same users are one group, whose ``seeds`` are the seed users of all of them.
+        """
+        return named_groups(self.policy.clusters(), self._engine.users.name_of)
 
     def groups_of(self, user: str) -> list[NamedGroup]:
         """Return the groups that contain a user."""
@@ -280,6 +283,18 @@ class Recommender:
             for user in group.users
         ]
         return make_frame(rows_to_columns(rows, ("group", "seed", "size", "final", "user")), library)
+
+    def users_frame(self, library: str = "polars") -> Any:
+        """Return a data frame with one row per user, see ``Policy.users_frame``."""
+        return self.policy.users_frame(self.user_ids, library)
+
+    def plot_users(self) -> Any:
+        """Return an Altair chart of the users: position by estimated preferences, colour by group."""
+        return self.policy.plot_users(self.user_ids)
+
+    def plot_groups(self) -> Any:
+        """Return an Altair chart of the number of users in each distinct group."""
+        return self.policy.plot_groups(self.user_ids)
 
     def similar_users_frame(self, user: str, limit: int = 10, library: str = "polars") -> Any:
         """Return ``similar_users`` as a data frame: user, distance, radius."""
@@ -319,12 +334,6 @@ class Recommender:
             loaded._engine.cache(decision_id, stored.decision)
             loaded._store(decision_id, stored)
         return loaded
-
-
-def _infer_features(arms: Mapping[str, Features]) -> int:
-    """Return the length of the first vector, or the default number of features if all features are named."""
-    lengths = (len(features) for features in arms.values() if not isinstance(features, Mapping | str))
-    return next(lengths, DEFAULT_FEATURES)
 
 
 def _found(stored: StoredDecision) -> FoundDecision:

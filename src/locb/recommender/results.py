@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from locb.common.frames import make_frame, rows_to_columns
-from locb.evaluation.clusters import Membership
+from locb.evaluation.clusters import Cluster, Membership
 from locb.policies.base import explanations
 from locb.recommender.events import DecisionRow
 from locb.recommender.requests import ParsedRequest
@@ -47,10 +47,28 @@ class NamedGroup(NamedTuple):
     seed: str | None  # user around whom the group is built; None for a policy without seed users
     users: tuple[str, ...]
     final: bool  # whether the group loses no more members
+    seeds: tuple[str, ...] = ()  # all seed users with this group; the first one is ``seed``
 
     def __repr__(self) -> str:
         around = "" if self.seed is None else f" around {self.seed!r}"
-        return f"NamedGroup({len(self.users):,} users{around}{', final' if self.final else ''})"
+        if len(self.seeds) > 1:
+            around += f" and {len(self.seeds) - 1:,} more"
+        noun = "user" if len(self.users) == 1 else "users"
+        return f"NamedGroup({len(self.users):,} {noun}{around}{', final' if self.final else ''})"
+
+
+def named_groups(clusters: Iterable[Cluster], name_of: Callable[[int], str | None]) -> list[NamedGroup]:
+    """Return clusters as groups of users with names, in the order of the clusters. Equal groups are merged.
+
+    Indices without a user, and the clusters around them, are omitted.
+    """
+    found: dict[tuple[tuple[str, ...], bool], list[str]] = {}
+    for cluster in clusters:
+        seed = None if cluster.seed is None else name_of(cluster.seed)
+        names = tuple(name for name in map(name_of, cluster.members.tolist()) if name is not None)
+        if names and (seed is None) == (cluster.seed is None):
+            found.setdefault((names, cluster.returned_at is not None), []).extend([] if seed is None else [seed])
+    return [NamedGroup(next(iter(seeds), None), *group, tuple(seeds)) for group, seeds in found.items()]
 
 
 class SimilarNamedUser(NamedTuple):

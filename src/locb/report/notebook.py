@@ -12,7 +12,13 @@ from locb.evaluation.policy_view import PolicyView
 from locb.evaluation.results import Comparison, Run, format_value
 from locb.logs.groups.user_groups import UserGroups
 from locb.logs.results import Evaluation
-from locb.report.tables.comparison_table import COLUMN_NOTES, comparison_headings, comparison_rows
+from locb.report.tables.comparison_table import (
+    COLUMN_NOTES,
+    comparison_headings,
+    comparison_rows,
+    format_comparison,
+    repeats_text,
+)
 from locb.report.tables.evaluation_table import chart_rows
 
 MAX_GROUPS = 10  # rows of the table of groups
@@ -23,11 +29,17 @@ def html_of_run(run: Run) -> str:
     return _facts(f"Run of {type(run.policy).__name__}", run.summary())
 
 
+def text_of_comparison(comparison: Comparison) -> str:
+    """Return the result table and the verdict of a comparison as text; one table per environment."""
+    return format_comparison(comparison)
+
+
 def html_of_comparison(comparison: Comparison) -> str:
     """Return the result table and the verdict of a comparison as HTML; one table per environment."""
     if comparison.parts:
         return "".join(f"<h4>{escape(name)}</h4>{html_of_comparison(part)}" for name, part in comparison.parts.items())
-    rounds = f"{comparison.checkpoints[-1]:,} rounds, {len(comparison.seeds)} repeats: mean ± 95% CI"
+    repeats = len(comparison.seeds)
+    rounds = f"{comparison.checkpoints[-1]:,} rounds, {repeats_text(repeats)}"
     table = _table(comparison_headings(comparison), comparison_rows(comparison), rounds)
     texts = "".join(f"<p>{escape(text)}</p>" for text in (comparison.verdict(), *comparison.notes))
     return f'{table}{texts}<p style="color: gray">{escape(COLUMN_NOTES)}</p>'

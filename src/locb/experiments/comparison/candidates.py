@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any
 
 from locb.common.validation import ParameterError
+from locb.evaluation.results import PolicyResult
 from locb.experiments.comparison.source_digest import source_digest
 from locb.experiments.custom_policy import policy_source, register_custom_policy
 from locb.policies import POLICIES, REGISTRY, Policy
@@ -204,3 +205,24 @@ def _check_values(name: str, values: Any, candidates: Sequence[Candidate]) -> tu
             "grid", f": no compared policy ({names}) has the parameter {name!r}; choose from {allowed}"
         )
     return tuple(values)
+
+
+def edge_notes(results: Sequence[PolicyResult]) -> list[str]:
+    """Return a note on parameters whose best value is the smallest or largest of at least three values, or no note.
+
+    Of two values, the best one is always at the edge of the grid, so there is no note.
+    """
+    edges = []
+    for policy in dict.fromkeys(result.policy for result in results):
+        own = [result for result in results if result.policy == policy]
+        best = min(own, key=lambda result: float(result.final_regret.mean()))
+        for name, value in best.parameters.items():
+            values: set[Any] = {result.parameters.get(name) for result in own}
+            if len(values) < 3 or not all(isinstance(number, int | float) for number in values):
+                continue
+            kind = {min(values): "smallest", max(values): "largest"}.get(value)
+            if kind is not None:
+                edges.append(f"{name} = {value:g} of {policy} ({kind})")
+    if not edges:
+        return []
+    return [f"The best value is at the edge of the grid for {', '.join(edges)}: values beyond it may be better."]

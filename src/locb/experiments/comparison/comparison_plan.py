@@ -12,12 +12,19 @@ import numpy as np
 from locb.common.validation import ParameterError, ParameterName
 from locb.evaluation.results import ClusterHistory, Comparison, PolicyResult, UserMap, combine_environments
 from locb.evaluation.run_folder import code_digest
-from locb.experiments.comparison.candidates import Candidate, Grid, accepted_parameters, check_grid, make_candidates
+from locb.experiments.comparison.candidates import (
+    Candidate,
+    Grid,
+    accepted_parameters,
+    check_grid,
+    edge_notes,
+    make_candidates,
+)
 from locb.experiments.comparison.comparison_run import Outcome, Task
 from locb.experiments.comparison.curve_points import cluster_checkpoints, regret_checkpoints
 from locb.experiments.comparison.environment_sources import EnvironmentSource, make_sources
 from locb.experiments.dataset_summary import features_note, likes_note, offer_note
-from locb.experiments.environment_factory import data_digest, ground_truth_note, true_clusters
+from locb.experiments.environment_factory import data_digest, fixed_rounds_note, ground_truth_note, true_clusters
 from locb.experiments.jobs import Ledger, run_jobs, versions
 from locb.parallel.workers import Workers
 from locb.policies import REGISTRY
@@ -43,17 +50,18 @@ class EnvironmentPlan:
     def combine(self, outcomes: list[Outcome]) -> Comparison:
         """Return the comparison, from the outcomes of the tasks."""
         repeats = self.settings["repeats"]
+        results = [
+            _policy_result(self.tasks[start], outcomes[start : start + repeats])
+            for start in range(0, len(self.tasks), repeats)
+        ]
         return Comparison(
             settings=self.settings,
             checkpoints=regret_checkpoints(self.settings["rounds"]),
-            results=[
-                _policy_result(self.tasks[start], outcomes[start : start + repeats])
-                for start in range(0, len(self.tasks), repeats)
-            ],
+            results=results,
             user_map=_user_map(self.tasks[::repeats], outcomes[::repeats]),
             seeds=[task.seed for task in self.tasks[:repeats]],
             versions=versions(),
-            notes=self.notes + missing_rewards_notes(outcomes) + reward_scale_notes(outcomes),
+            notes=self.notes + missing_rewards_notes(outcomes) + reward_scale_notes(outcomes) + edge_notes(results),
             cluster_checkpoints=np.array(self.tasks[0].cluster_checkpoints),
         )
 
@@ -208,6 +216,9 @@ def _plan_environment(
     """Return the plan for one environment, after the construction of every policy with every set of parameters."""
     seed, rounds, repeats, gamma = (settings[name] for name in ("seed", "rounds", "repeats", "gamma"))
     env = source.make(seed, warn=True)
+    fixed = fixed_rounds_note(env, repeats)
+    if fixed is not None:
+        repeats = 1
     if env.max_rounds is not None and rounds > env.max_rounds:
         limit = f"{env.max_rounds}, the number of rounds of environment {source.name}"
         raise ParameterError("rounds", f" must be at most {limit}, not {rounds}")
@@ -246,9 +257,10 @@ def _plan_environment(
                 " or the policy",
             )
         task.make_policy(n_users=env.n_users, dim=env.dim)
-    known = (likes_note(env), offer_note(env), features_note(env), ground_truth_note(env, gamma))
+    known = (likes_note(env), offer_note(env), features_note(env), ground_truth_note(env, gamma), fixed)
     notes = [note for note in known if note]
-    return EnvironmentPlan(source, settings | {"environment": source.settings}, tasks, env.n_users, env.dim, notes)
+    settings = settings | {"environment": source.settings, "repeats": repeats}
+    return EnvironmentPlan(source, settings, tasks, env.n_users, env.dim, notes)
 
 
 def reward_scale_notes(outcomes: Sequence[Outcome]) -> list[str]:

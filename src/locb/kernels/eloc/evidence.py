@@ -15,7 +15,7 @@ from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
 from locb.kernels.common.linear_algebra import decompose, packed_trace, solve, substitute
-from locb.kernels.eloc.population import mean_diagonal
+from locb.kernels.eloc.population import add_uncertain_mean, mean_diagonal
 from locb.kernels.eloc.state import (
     CENTRE,
     CENTRE_VARIANCE_SHARE,
@@ -78,18 +78,18 @@ def is_population_round(m: int) -> bool:
 
 @no_alloc
 def solve_centre(
-    state: ELOCState, system: Floats, within: float, centres: Floats, posteriors: Floats, s: int, workspace: Floats
+    state: ELOCState, within: float, centres: Floats, posteriors: Floats, s: int, scratch: ELOCScratch
 ) -> int:
     """Compute a centre μ from the linear system in row SYSTEM, write it to two arrays, and return its variance level.
 
-    The system is (A + σ² Σ⁻¹) μ = c + σ² Σ⁻¹ μ_0. Row s of ``posteriors`` receives μ and its covariance
-    C = σ² (A + σ² Σ⁻¹)⁻¹. Row s of ``centres`` receives the row for inner products. The prior variance of the component
-    is the variance of users around the centre, ``within``, plus CENTRE_VARIANCE_SHARE of the mean variance of the
-    centre.
+    The system is (A + σ² Σ⁻¹) μ = c + σ² Σ⁻¹ μ_0. For a known μ_0, μ has the covariance C₁ = σ² (A + σ² Σ⁻¹)⁻¹. The
+    prior variance of the component is the variance of users around the centre, ``within``, plus CENTRE_VARIANCE_SHARE
+    of the mean of the diagonal of C₁. Row s of ``posteriors`` receives μ, and its covariance C for an uncertain μ_0.
+    Row s of ``centres`` receives the row for inner products.
     """
-    d = workspace.shape[0]
-    solve(system, SYSTEM, posteriors, s, workspace)
-    for q in range(d, system.shape[1]):
+    d = scratch.workspace.shape[0]
+    solve(scratch.rows, SYSTEM, posteriors, s, scratch.workspace)
+    for q in range(d, posteriors.shape[1]):
         posteriors[s, q] *= state.learned_scalars[NOISE]
     q = d
     for a in range(d):
@@ -101,6 +101,7 @@ def solve_centre(
             centres[s, q] = 2.0 * coordinate * posteriors[s, b]
             q += 1
     variance = within + CENTRE_VARIANCE_SHARE * mean_diagonal(state, posteriors, s, d)
+    add_uncertain_mean(state.population, posteriors, s, scratch.square)
     return math.floor(math.log(max(variance, 1e-100)) / VARIANCE_STEP + 0.5)
 
 
@@ -245,15 +246,8 @@ def leave_user_out(state: ELOCState, i: int, count: int, scratch: ELOCScratch) -
             continue
         for q in range(rows.shape[1]):
             rows[SYSTEM, q] = pooled_sums[s, q] - share * sums[i, q] + noise * state.population[PRECISION, q]
-        level = solve_centre(
-            state,
-            rows,
-            within_variance(state, s, d),
-            scratch.left_out_centres,
-            scratch.left_out_posteriors,
-            z,
-            scratch.workspace,
-        )
+        within = within_variance(state, s, d)
+        level = solve_centre(state, within, scratch.left_out_centres, scratch.left_out_posteriors, z, scratch)
         scratch.component_rows[s, 1] = z
         if s == n_seeds:
             scratch.component_rows[s, 0] = level

@@ -188,9 +188,7 @@ def solve_neighbourhood(state: ELOCState, s: int, scratch: ELOCScratch) -> None:
     for q in range(rows.shape[1]):
         rows[SYSTEM, q] = state.pooled_sums[s, q] + noise * state.population[PRECISION, q]
     variance = within_variance(state, s, scratch.workspace.shape[0])
-    state.variance_levels[s] = solve_centre(
-        state, rows, variance, state.centres, state.centre_posteriors, s, scratch.workspace
-    )
+    state.variance_levels[s] = solve_centre(state, variance, state.centres, state.centre_posteriors, s, scratch)
 
 
 @inline

@@ -44,7 +44,7 @@ def count_used_features(state: ELOCState, d: int) -> int:
 def mean_diagonal(state: ELOCState, rows: Floats, s: int, d: int) -> float:
     """Return the mean over the used features of the diagonal of the matrix in row s of ``rows``.
 
-    A feature that was 0 in all contexts has no influence on the rewards, so its variance is not informative.
+    A feature that was 0 in all contexts has no influence on the rewards, so its variance is not used.
     """
     everyone = state.seeds.size
     total, used = 0.0, 0
@@ -228,4 +228,31 @@ def write_uncertainty(population: Floats, rows: Floats, square: Floats) -> None:
         population[UNCERTAINTY, 0] += square[2 * d, a]
         for b in range(a, d):
             population[UNCERTAINTY, q] = dot(square, 2 * d, square, b, 0, d)
+            q += 1
+
+
+@no_alloc
+def add_uncertain_mean(population: Floats, posteriors: Floats, s: int, square: Floats) -> None:
+    """Add to the covariance C₁ of a centre, in row s of ``posteriors``, the covariance that is due to C_0.
+
+    The centre depends on μ_0 through C₁ Σ⁻¹, so this covariance is C₁ Σ⁻¹ C_0 Σ⁻¹ C₁.
+    """
+    d = square.shape[1]
+    q = d
+    for a in range(d):
+        for b in range(a, d):
+            square[a, b] = posteriors[s, q]
+            square[b, a] = posteriors[s, q]
+            square[d + a, b] = population[UNCERTAINTY, q]
+            square[d + b, a] = population[UNCERTAINTY, q]
+            q += 1
+    q = d
+    for a in range(d):
+        for h in range(d):
+            square[2 * d, h] = 0.0
+        for b in range(d):  # a row of C₁ Σ⁻¹ C_0 Σ⁻¹
+            for h in range(d):
+                square[2 * d, h] += square[a, b] * square[d + b, h]
+        for b in range(a, d):
+            posteriors[s, q] += dot(square, 2 * d, square, b, 0, d)
             q += 1

@@ -123,7 +123,7 @@ class ELOCState(NamedTuple):
     neighbourhood_ids: Ints  # (K,) id of neighbourhood s: initially s, plus K when seed s moves or becomes inactive
     pooled_sums: Floats  # (K + 1, B (d + p)) c and A of each neighbourhood; last row: those of everyone, with q = 1
     centres: Floats  # (K + 1, d + p) μ, and μ μᵀ with off-diagonal terms doubled; the last row is everyone
-    centre_posteriors: Floats  # (K + 1, d + p) μ, and its covariance C = σ² (A + σ² Σ⁻¹)⁻¹
+    centre_posteriors: Floats  # (K + 1, d + p) μ, and its covariance C
     trace_change: Floats  # (K + 1,) change of tr A since the centre was last computed
     variance_levels: Ints  # (K + 1,) log of each component's prior variance, in steps of VARIANCE_STEP
     population: Floats  # (4, d + p) (μ_0, Σ_0); (Σ⁻¹μ_0, Σ⁻¹); sum of centre terms; (tr Σ⁻¹C_0, Σ⁻¹C_0Σ⁻¹)

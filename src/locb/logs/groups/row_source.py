@@ -29,7 +29,8 @@ from locb.logs.groups.row_features import (
 )
 from locb.logs.log import Log, SkippedRows
 from locb.logs.readers.columns import Columns, TableOptions
-from locb.logs.readers.table_logs import EXAMPLES, EXPORT_COLUMNS, guess_separator, to_frame
+from locb.logs.readers.table_logs import EXAMPLES
+from locb.logs.readers.table_parts import EXPORT_COLUMNS, guess_separator, to_lazy
 
 HEAD = 10_000  # rows from which the format of the columns is detected
 DEFAULT_BATCH = 500_000
@@ -301,8 +302,6 @@ def _describe(found: Columns, has_features: bool) -> dict[str, str]:
 
 def open_rows(source: Any, log_format: str, options: dict[str, Any]) -> RowSource:
     """Return the rows of a log: a ``Log``, files, or a data frame; see :func:`locb.find_groups`."""
-    import polars as pl
-
     from locb.logs.readers.read import detect_format, find_files, make_options
 
     if isinstance(source, Log):
@@ -313,7 +312,7 @@ def open_rows(source: Any, log_format: str, options: dict[str, Any]) -> RowSourc
         return LogRows(Log.read(source, format=log_format, **options))
     is_path = isinstance(source, str | Path) or (isinstance(source, list | tuple) and len(source) > 0)
     if not is_path:
-        lazy = source if isinstance(source, pl.LazyFrame) else to_frame(source).lazy()
+        lazy = to_lazy(source)
         return TableRows([Table("the table", lambda: lazy)], make_options(TableOptions, options, "table"))
     files = find_files(source)
     if log_format not in ("auto", "table") or detect_format(files) != "table":

@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import Floats
+from locb.common.frames import make_frame
 from locb.common.presentation import presenter
 from locb.common.validation import ParameterError, check_int
 
 IN_GROUP, IS_ALONE, NO_GROUP_FITS = "in a group", "alone", "no group fits"
 NOT_ENOUGH = "not enough data to tell"
 STATUSES = (IN_GROUP, IS_ALONE, NO_GROUP_FITS, NOT_ENOUGH)
+TABLES = ("users", "groups", "memberships", "likes", "gammas")
 
 
 @dataclass(frozen=True, repr=False)
 class UserGroups:
-    """Groups of users with similar preferences in a log. Tables are Polars data frames.
+    """Groups of users with similar preferences in a log. Tables are Polars data frames; see ``to_pandas``.
 
     Attributes
     ----------
@@ -65,6 +67,15 @@ class UserGroups:
     settings: dict[str, Any]
     skipped: Sequence[Any] = ()
     notes: Sequence[str] = ()
+
+    def to_pandas(self, table: str = "users") -> Any:
+        """Return one of the tables as a pandas data frame: "users", "groups", "memberships", "likes" or "gammas".
+
+        ``to_pandas`` of a Polars data frame needs the package pyarrow; this method does not.
+        """
+        if table not in TABLES:
+            raise ParameterError("table", f" must be one of {', '.join(TABLES)}, not {table!r}")
+        return make_frame(getattr(self, table).to_dict(as_series=False), "pandas")
 
     def members(self, group: int) -> Any:
         """Return the rows of ``users`` of one group, most probable first."""

@@ -11,11 +11,12 @@ import msgspec
 import numpy as np
 
 from locb.common.validation import ParameterError, check_int
-from locb.datasets.column_values import parse_times
+from locb.datasets.column_values import encode_text, parse_times
 from locb.datasets.source_files import Source
 from locb.logs.arm_features import DEFAULT_DIM
-from locb.logs.log import MIN_PROPENSITY, Log, LogParts, SkippedRows
+from locb.logs.log import MIN_PROPENSITY, Log, SkippedRows
 from locb.logs.readers.columns import normalize
+from locb.logs.readers.log_parts import LogParts
 from locb.logs.readers.offers import OfferBuilder
 
 EXAMPLES = 3
@@ -147,7 +148,7 @@ def _finish(builder: OfferBuilder, found: _Collected, path: list[str] | None) ->
         times = None if wrong.any() else times
     shared = any(user != "{}" for user in found.users)
     parts = LogParts(
-        users=np.array(found.users) if shared else None,
+        users=encode_text(np.array(found.users)) if shared else None,
         offer=np.array(found.offer, np.int64),
         offers=offers,
         arm_ids=arm_ids if (offers.arms >= 0).all() else (),

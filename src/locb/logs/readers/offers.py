@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from locb.common.arrays import Bools, Floats, Ints
-from locb.datasets.column_values import encode_text
+from locb.common.arrays import Bools, Floats, IndexArray
 from locb.logs.arm_features import named_features
 from locb.logs.log import Offers
+from locb.logs.row_arrays import RowBuffer
 
-CHUNK = 1_000_000  # rows
+FLUSH = 1_000_000  # arms of lists that are collected before they are moved to the array
+MAX_KNOWN = 500_000_000  # bytes of lists that are remembered, about
 LIST_SEPARATORS = ("|", ";", ",")
-
-
-class CollectedOffers(NamedTuple):
-    """Lists of arms of a column.
-
-    Attributes
-    ----------
-    offers : Offers
-        Distinct lists.
-    arm_ids : list of str
-        Names of the arms.
-    features : (rows, d) floats or None
-        Features of the arms; None if they have only names.
-    offer : (n,) ints
-        Index of the list of each row; 0 for a row that cannot be used.
-    wrong : dict of str to (n,) bools
-        Rows that cannot be used, by reason.
-    """
-
-    offers: Offers
-    arm_ids: list[str]
-    features: Floats | None
-    offer: Ints
-    wrong: dict[str, Bools]
 
 
 def parse_arms(value: Any) -> list[tuple[str | None, Any]]:
@@ -97,7 +75,9 @@ class OfferBuilder:
         self.arm_ids: dict[str, int] = {}
         self._rows: dict[Any, int] = {}  # index of a row by the id and the features of an arm
         self._features: list[list[float]] = []
-        self._offsets, self._arms, self._row_of_arm = [0], list[int](), list[int]()
+        self._ends, self._arms, self._row_of_arm = array("q", [0]), array("i"), array("i")
+        self._buffers = RowBuffer(np.int64), RowBuffer(np.int32), RowBuffer(np.int32)
+        self._lists = self._total = 0
 
     def add(self, arms: Sequence[tuple[str | None, Any]], keys: Sequence[Any] | None = None) -> int:
         """Add a list of arms, each with an id and features, and return its index.
@@ -115,21 +95,33 @@ class OfferBuilder:
             If an arm has invalid features, or another number of features than earlier arms.
         """
         has_features = any(features is not None for _, features in arms)
-        if self._offsets[1:] and has_features != bool(self._features):
+        if self._lists and has_features != bool(self._features):
             here, first = ("features", "none") if has_features else ("no features", "features")
             raise ValueError(f"the list of arms has {here}, but the first list of the log has {first}")
         added = []
         for position, (arm, features) in enumerate(arms):
             if has_features and features is None:
                 raise ValueError("an arm has no features, but another arm of the same list has features")
-            key = keys[position] if keys is not None else json.dumps(features, sort_keys=True)
-            added.append((arm, self._row(features, key) if has_features else -1))
+            row = -1
+            if has_features:
+                row = self._row(features, keys[position] if keys else json.dumps(features, sort_keys=True))
+            added.append((arm, row))
         for arm, row in added:
             index = -1 if arm is None else self.arm_ids.setdefault(arm, len(self.arm_ids))
             self._arms.append(index)
-            self._row_of_arm.append(row if has_features else index)
-        self._offsets.append(len(self._arms))
-        return len(self._offsets) - 2
+            if has_features:
+                self._row_of_arm.append(row)
+        self._total += len(added)
+        self._ends.append(self._total)
+        self._lists += 1
+        if len(self._arms) > FLUSH:
+            self._flush()
+        return self._lists - 1
+
+    def _flush(self) -> None:
+        for buffer, values in zip(self._buffers, (self._ends, self._arms, self._row_of_arm), strict=True):
+            buffer.append(values)
+            del values[:]
 
     def _row(self, features: Any, key: Any) -> int:
         row = self._rows.get(key)
@@ -148,66 +140,73 @@ class OfferBuilder:
 
     def build(self) -> tuple[Offers, list[str], Floats | None]:
         """Return the lists, the ids of all arms, and the features (None if arms have only ids)."""
-        offers = Offers(np.array(self._offsets), np.array(self._arms, np.int32), np.array(self._row_of_arm, np.int32))
-        return offers, list(self.arm_ids), np.array(self._features) if self._features else None
+        self._flush()
+        offsets, arms, rows = (buffer.build() for buffer in self._buffers)
+        features = np.array(self._features) if self._features else None
+        return Offers(offsets, arms, arms if features is None else rows), list(self.arm_ids), features
 
 
-def collect_offers(lists: Sequence[Any], usable: Bools, dim: int) -> CollectedOffers:
-    """Return the distinct lists of arms of a column. Rows that are not usable are ignored."""
-    builder = OfferBuilder(dim)
-    known: dict[Any, int | str] = {}  # index of a list, or the reason why it cannot be used
-    offer = np.zeros(len(lists), np.int64)
-    wrong: dict[str, Bools] = {}
-    for row, value in enumerate(lists):
-        if not usable[row]:
-            continue
-        key = value if isinstance(value, str) else json.dumps(value, default=str)
-        found = known.get(key)
+class ColumnOffers:
+    """Lists of arms of a column that is read in batches.
+
+    Rows with the same list share it. If the distinct lists take much memory, they are forgotten, and a list that occurs
+    again is stored again.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.builder = OfferBuilder(dim)
+        self._known: dict[str | None, tuple[int, list[str]] | str] = {}  # index and names of arms, or why not usable
+        self._size = 0  # bytes of ``_known``, about
+
+    def read(self, column: Any, chosen: Any, usable: Bools) -> tuple[IndexArray, IndexArray, dict[str, Bools]]:
+        """Return the list of each row, the position of the chosen arm in the list, and masks of invalid rows by reason.
+
+        A chosen arm is the id of an arm. If the arms of a list have no ids, it is the position of the arm, from 0. The
+        position is −1 if the arm is not in the list. Rows that are not usable are ignored.
+        """
+        import polars as pl
+
+        if column.dtype == pl.String:
+            keys = column
+        else:
+            keys = pl.Series([json.dumps(value, default=str) for value in column.to_list()], dtype=pl.String)
+        rows = pl.DataFrame({"list": keys, "chosen": chosen}).with_row_index("row").filter(pl.Series(usable))
+        pairs = rows.unique(("list", "chosen"), keep="first", maintain_order=True).with_row_index("pair")
+        offers, positions = np.zeros(pairs.height, np.int32), np.full(pairs.height, -1, np.int32)
+        reasons: dict[str, list[int]] = {}
+        for pair, row, key, name in pairs.iter_rows():
+            known = self._find(key, column, row)
+            if isinstance(known, str):
+                reasons.setdefault(known, []).append(pair)
+                continue
+            offers[pair], names = known
+            positions[pair] = max((position for position, arm in enumerate(names) if arm == name), default=-1)
+        numbered = pairs.drop("row")
+        found = rows.join(numbered, on=("list", "chosen"), how="left", nulls_equal=True, maintain_order="left")
+        pair_of_row = np.full(len(usable), -1, np.int64)
+        pair_of_row[usable] = found["pair"].to_numpy()
+        wrong = {reason: np.isin(pair_of_row, numbers) for reason, numbers in reasons.items()}
+        offer, position = (np.append(values, filler)[pair_of_row] for values, filler in ((offers, 0), (positions, -1)))
+        return offer.astype(np.int32), position.astype(np.int32), wrong
+
+    def _find(self, key: str | None, column: Any, row: int) -> tuple[int, list[str]] | str:
+        found = self._known.get(key)
         if found is None:
             try:
-                found = builder.add(parse_arms(value))
+                arms = parse_arms(column.slice(row, 1).to_list()[0])
+                names = [str(position) if arm is None else arm for position, (arm, _) in enumerate(arms)]
+                found = (self.builder.add(arms), names)
             except (ValueError, TypeError) as error:
                 found = "not valid JSON" if isinstance(error, json.JSONDecodeError) else str(error)
-            known[key] = found
-        if isinstance(found, str):
-            wrong.setdefault(found, np.zeros(len(lists), bool))[row] = True
-        else:
-            offer[row] = found
-    offers, arm_ids, features = builder.build()
-    return CollectedOffers(offers, arm_ids, features, offer, wrong)
+            self._size += len(key or "") + 300 + 60 * len(found[1])
+            if self._size > MAX_KNOWN:
+                self._known.clear()
+                self._size = 0
+            self._known[key] = found
+        return found
 
 
-def catalogue_offer(catalogue: Sequence[str] | None, chosen: Any) -> tuple[Offers, list[str], None]:
-    """Return one list of arms for all decisions: the catalogue, or the distinct chosen arms in alphabetical order."""
-    arm_ids = sorted(chosen.unique().to_list()) if catalogue is None else list(dict.fromkeys(catalogue))
+def one_list(arm_ids: Sequence[str]) -> Offers:
+    """Return one list of all arms, for all decisions."""
     indices = np.arange(len(arm_ids), dtype=np.int32)
-    return Offers(np.array([0, len(arm_ids)]), indices, indices), arm_ids, None
-
-
-def chosen_positions(offers: Offers, arm_ids: Sequence[str], offer: Ints, chosen: Any, usable: Bools) -> Ints:
-    """Return the position of the chosen arm in the list of each row; −1 if it is not in the list.
-
-    A chosen arm, of a Polars series, is the id of an arm. If the arms of a list have no ids, it is the position of the
-    arm, from 0.
-    """
-    names = np.array([*arm_ids, None], dtype=object)
-    tables: dict[int, dict[str, int]] = {}
-    positions = np.full(len(offer), -1, np.int64)
-    chosen_names, codes = encode_text(chosen)
-    known = np.flatnonzero(usable)
-    for start in range(0, len(known), CHUNK):
-        rows = known[start : start + CHUNK]
-        pairs, pair_of_row = np.unique(offer[rows] * len(chosen_names) + codes[rows], return_inverse=True)
-        found = np.empty(len(pairs), np.int64)
-        for pair, number in enumerate(pairs.tolist()):
-            index, code = divmod(number, len(chosen_names))
-            table = tables.get(index)
-            if table is None:
-                span = slice(offers.offsets[index], offers.offsets[index + 1])
-                listed = names[offers.arms[span]].tolist()  # −1 is None
-                table = tables[index] = {
-                    str(position) if arm is None else arm: position for position, arm in enumerate(listed)
-                }
-            found[pair] = table.get(chosen_names[code], -1)
-        positions[rows] = found[pair_of_row]
-    return positions
+    return Offers(np.array([0, len(arm_ids)]), indices, indices)

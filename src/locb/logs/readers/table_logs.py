@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 
-from locb.common.arrays import Bools, Floats
+from locb.common.arrays import Bools, Floats, IndexArray
 from locb.common.validation import MAX_REWARD, ParameterError, check_float, check_int
-from locb.datasets.column_values import parse_numbers, parse_times
-from locb.datasets.source_files import Source
-from locb.datasets.table_files import (
-    DETECTED_SEPARATORS,
-    READERS,
-    TEXT_SEPARATORS,
-    TextFormat,
-    check_text_format,
-    file_suffix,
-    read_frame,
+from locb.datasets.column_values import (
+    TextIndex,
+    TimeParser,
+    bare_numbers,
+    choose_decimal,
+    decimal_signs,
+    parse_numbers,
 )
 from locb.logs.arm_features import DEFAULT_DIM, described_features
-from locb.logs.log import MIN_PROPENSITY, Log, LogParts, Offers, SkippedRows
-from locb.logs.readers.columns import UNIFORM, Columns, TableOptions, find_columns, given_columns
-from locb.logs.readers.offers import catalogue_offer, chosen_positions, collect_offers
+from locb.logs.log import MIN_PROPENSITY, Log, Offers, SkippedRows
+from locb.logs.readers.columns import UNIFORM, Columns, TableOptions, find_columns
+from locb.logs.readers.log_parts import LogParts
+from locb.logs.readers.offers import ColumnOffers, one_list
+from locb.logs.readers.table_parts import EXPORT_COLUMNS, TablePart, needed_columns, open_files, to_lazy
+from locb.logs.row_arrays import RowBuffer, by_block
 
+BATCH = 250_000  # rows
 EXAMPLES = 3  # examples per reason to skip rows
-ROW, FILE = "row of the log", "file of the log"  # columns that the reader adds
-EXPORT_COLUMNS = {"decision_id", "arm", "arms", "context", "reward_is_default"}  # of ``GET /v1/export``
 
 
 def read_table(source: Any, options: TableOptions) -> Log:
@@ -50,174 +48,229 @@ def read_table(source: Any, options: TableOptions) -> Log:
         found by its name.
     """
     if isinstance(source, list):
-        frame, columns = _read_files(source, options)
-        name = source[0].name if len(source) == 1 else f"{len(source)} files"
+        parts, columns = open_files(source, options)
     else:
-        frame, name = to_frame(source), "the table"
-        columns = find_columns(frame.columns, options, name)
+        frame = to_lazy(source)
+        available = frame.collect_schema().names()
+        columns = find_columns(available, options, "the table")
+        parts = [TablePart(frame.select(needed_columns(columns, available)))]
     dim = None if options.dim is None else check_int("dim", options.dim, 1)
-    is_export = set(frame.columns) >= EXPORT_COLUMNS
+    is_export = set(parts[0].frame.collect_schema().names()) >= EXPORT_COLUMNS
     if is_export and dim is None:
-        lengths = frame["context"].drop_nulls().list.len()
-        dim = int(lengths[0]) if len(lengths) else None
-    if ROW not in frame.columns:
-        frame = frame.with_row_index(ROW, offset=1)
-    return _TableLog(frame, columns, options, dim or DEFAULT_DIM, is_export).build()
+        dim = _length_of_context(parts)
+    return _TableReader(parts, columns, options, dim or DEFAULT_DIM, is_export).read()
 
 
-def _read_files(files: list[Path], options: TableOptions) -> tuple[Any, Columns]:
-    """Return the needed columns of all files as one data frame, with the file and the row of each decision."""
-    import polars as pl
-
-    frames, columns = [], None
-    for path in files:
-        source = Source(path)
-        suffix = file_suffix(source)
-        text_format = TextFormat(options.separator, bool(options.header))
-        check_text_format(source, text_format)
-        if path.suffix.lower() == ".parquet":
-            try:
-                lazy = pl.scan_parquet(path)
-                available = lazy.collect_schema().names()
-            except (pl.exceptions.PolarsError, OSError) as error:
-                raise ValueError(f"cannot read {path} as .parquet: {str(error).splitlines()[0]}") from error
-            columns = columns or find_columns(available, options, path.name)
-            extra = ["context", "reward_is_default", "decision_id"] if set(available) >= EXPORT_COLUMNS else []
-            missing = [column for column in columns.names if column not in available]
-            if missing:
-                absent = f"{path} has no column {', '.join(missing)}, unlike {files[0].name}"
-                raise ValueError(f"{absent}; every file must have the columns that are used")
-            frame = lazy.select(list(dict.fromkeys([*columns.names, *extra]))).collect()
-        else:
-            if suffix not in READERS and options.header:
-                separator = options.separator or guess_separator(source, suffix)
-                text_format = TextFormat(separator, True)
-                columns = columns or find_columns(_header(source, separator), options, path.name)
-            given = given_columns(options) if suffix not in READERS else []
-            names, keys = (given, given) if columns is None else (columns.names, columns.keys)
-            frame = read_frame(source, names, keys, text_format)
-            columns = columns or find_columns(frame.columns, options, path.name)
-            frame = frame.select(columns.names)
-        frame = frame.with_columns(pl.col(column).cast(pl.String) for column in columns.keys)
-        frame = frame.with_row_index(ROW, offset=1)
-        frames.append(frame.with_columns(pl.lit(f"{path.name} ").alias(FILE)) if len(files) > 1 else frame)
-    assert columns is not None  # noqa: S101 - there is at least one file
-    return pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0], columns
+def _length_of_context(parts: Sequence[TablePart]) -> int | None:
+    for part in parts:
+        lengths = part.frame.select("context").drop_nulls().head(1).collect()["context"].list.len()
+        if len(lengths):
+            return int(lengths[0])
+    return None
 
 
-def _first_line(source: Source) -> str:
-    with source.open() as stream:
-        line: str = next((line for line in stream if line.strip()), b"").decode("utf-8-sig", "replace").rstrip("\r\n")
-    return line
+class _Formats:
+    """Formats of columns that depend on all their values: decimal separator, times, and ids that are whole numbers."""
 
-
-def guess_separator(source: Source, suffix: str) -> str:
-    """Return the separator that gives the header the most columns; of equal ones, the usual one of the suffix."""
-    line, usual = _first_line(source), TEXT_SEPARATORS.get(suffix, ",")
-    return max(DETECTED_SEPARATORS, key=lambda separator: (line.count(separator), separator == usual))
-
-
-def _header(source: Source, separator: str) -> list[str]:
-    line = _first_line(source)
-    return line.split(separator) if len(separator) > 1 else next(csv.reader([line], delimiter=separator), [])
-
-
-def to_frame(source: Any) -> Any:
-    """Return a Polars, pandas or Arrow table, or a mapping of columns, as a Polars data frame."""
-    import polars as pl
-
-    if isinstance(source, pl.DataFrame):
-        return source
-    if isinstance(source, pl.LazyFrame):
-        return source.collect()
-    try:
-        if isinstance(source, Mapping):
-            return pl.DataFrame(dict(source), strict=False)
-        if hasattr(source, "notna"):
-            return _from_pandas(source)
-        if hasattr(source, "__arrow_c_stream__"):
-            return pl.DataFrame(source)
-        return pl.DataFrame({str(name): source[name].tolist() for name in source.columns}, strict=False)
-    except (TypeError, AttributeError, pl.exceptions.PolarsError) as error:
-        raise ParameterError("source", f" must be a path, a data frame or a mapping of columns: {error}") from error
-
-
-def _from_pandas(frame: Any) -> Any:
-    import polars as pl
-
-    frame = frame.reset_index(drop=True)  # Polars needs labels from 0 for some types
-    try:
-        return pl.DataFrame(frame)
-    except (ImportError, LookupError, TypeError, ValueError):  # no pyarrow, or values of several types in a column
-        values = frame.astype(object).where(frame.notna(), None)
-        return pl.DataFrame({str(name): values[name].tolist() for name in frame.columns}, strict=False)
-
-
-class _TableLog:
-    """Builder of a log from a data frame. It collects the reasons for which rows are skipped."""
-
-    def __init__(self, frame: Any, columns: Columns, options: TableOptions, dim: int, is_export: bool) -> None:
-        self.frame, self.columns, self.options, self.dim = frame, columns, options, dim
-        self.usable = np.ones(frame.height, bool)
-        self.skipped: list[SkippedRows] = []
-        self.notes: list[str] = []
-        self.is_export = is_export
-
-    def build(self) -> Log:
-        """Return the log."""
+    def __init__(self, parts: Sequence[TablePart], columns: Columns, options: TableOptions) -> None:
         import polars as pl
 
-        columns, height = self.columns, self.frame.height
-        users = self._ids(columns.user, "the user is missing") if columns.user else None
-        no_arm = "the chosen arm is missing" + (" (the service dropped the request)" if self.is_export else "")
-        chosen_ids = self._ids([columns.chosen], no_arm)
-        rewards = self._rewards()
-        times = None
-        if columns.time:
-            times, wrong = parse_times(self.frame[columns.time])
-            self._skip(wrong, f"the time ({columns.time}) is missing or has an unknown format", columns.time)
-        if columns.arms is None:
-            offers, arm_ids, features = catalogue_offer(columns.catalogue, chosen_ids.filter(chosen_ids != ""))
-            offer = np.zeros(height, np.int64)
-            if columns.catalogue is None:
-                self.notes.append(f"no column of arms: every decision is assumed to offer all {len(arm_ids):,} arms")
+        frame = pl.concat([part.frame for part in parts])
+        schema = frame.collect_schema()
+        numbers = [name for name in (columns.reward, columns.propensity) if isinstance(name, str) and name != UNIFORM]
+        facts: dict[str, Any] = {}
+        texts = [name for name in numbers if schema[name] in (pl.String, pl.Categorical, pl.Enum)]
+        for name in dict.fromkeys(texts):
+            if options.decimal is None:
+                text = bare_numbers(pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase())
+                facts[f"decimal {name}"] = decimal_signs(text)
+        for name in columns.keys:
+            if schema[name].is_float():
+                known = pl.col(name).fill_nan(None)
+                whole = known.cast(pl.Int64, strict=False) == known
+                facts[f"whole {name}"] = whole.fill_null(True).all()
+        found = frame.select(**facts).collect(engine="streaming").row(0, named=True) if facts else {}
+        self.decimals = {name: options.decimal or choose_decimal(found[f"decimal {name}"]) for name in texts}
+        self.whole = {name for name in columns.keys if found.get(f"whole {name}")}
+        self.times = TimeParser.detect(frame, columns.time) if columns.time else None
+
+
+class _TableReader:
+    """Reader of a table in batches. It collects the usable rows, and the reasons for which rows are skipped."""
+
+    def __init__(
+        self, parts: Sequence[TablePart], columns: Columns, options: TableOptions, dim: int, is_export: bool
+    ) -> None:
+        self.parts, self.columns, self.options, self.is_export = parts, columns, options, is_export
+        self.formats = _Formats(parts, columns, options)
+        self.skipped: dict[tuple[int, str], SkippedRows] = {}  # by number of the check and reason
+        self.notes: list[str] = []
+        self.offers = ColumnOffers(dim) if columns.arms else None
+        self.catalogue = None if columns.catalogue is None else list(dict.fromkeys(columns.catalogue))
+        self.users, self.chosen_ids = TextIndex(), TextIndex()
+        self.described = [_Descriptions(columns.chosen, name) for name in columns.features]
+        self.replaced = self.defaults = 0  # missing rewards, default rewards
+        self.rows = {name: RowBuffer(np.int32) for name in ("user", "offer", "chosen")}
+        self.rows |= {name: RowBuffer(np.float64) for name in ("reward", "propensity", "time")}
+
+    def read(self) -> Log:
+        """Return the log."""
+        for part in self.parts:
+            name, row = f"{part.path.name} " if part.path and len(self.parts) > 1 else "", 0
+            for frame in _batches(part):
+                _Batch(self, frame, name, row).read()
+                row += frame.height
+        return self._finish()
+
+    def skip(self, key: tuple[int, str], rows: SkippedRows) -> None:
+        """Count skipped rows. The first examples of a reason are kept."""
+        before = self.skipped.get(key, SkippedRows(rows.reason, 0))
+        examples = (*before.examples, *rows.examples)[:EXAMPLES]
+        self.skipped[key] = SkippedRows(rows.reason, before.count + rows.count, examples)
+
+    def _finish(self) -> Log:
+        columns = self.columns
+        arrays = {name: buffer.build() for name, buffer in self.rows.items()}
+        chosen, features = arrays["chosen"], None
+        if self.options.missing_reward is not None and self.replaced:
+            value = float(self.options.missing_reward)
+            self.notes.append(f"{self.replaced:,} missing rewards were replaced by {value:g}")
+        if self.defaults:
+            self.notes.append(f"{self.defaults:,} rewards are default rewards of the service")
+        if self.offers is not None:
+            offers, arm_ids, features = self.offers.builder.build()
+        elif self.catalogue is not None:
+            arm_ids = self.catalogue
+            offers = one_list(arm_ids)
         else:
-            lists = self.frame[columns.arms].to_list()
-            collected = collect_offers(lists, self.usable, self.dim)
-            for reason, wrong in collected.wrong.items():
-                self._skip(wrong, f"the arms ({columns.arms}) cannot be used: {reason}", columns.arms)
-            offers, arm_ids, offer, features = collected.offers, collected.arm_ids, collected.offer, collected.features
-        position = chosen_positions(offers, arm_ids, offer, chosen_ids, self.usable)
-        self._skip(position < 0, "the chosen arm is not among the offered arms", columns.chosen)
-        propensities = self._propensities(offers, offer)
-        if columns.features:
-            features = self._described(arm_ids, features)
-        keep = self.usable
+            arm_ids, ranks = self.chosen_ids.rank()
+            offers = one_list(arm_ids)
+            chosen = by_block(np.int32, len(chosen), lambda rows: ranks[arrays["chosen"][rows]])
+            self.notes.append(f"no column of arms: every decision is assumed to offer all {len(arm_ids):,} arms")
+        n_rows = len(chosen)
+        offer = arrays["offer"] if self.offers is not None else np.broadcast_to(np.int32(0), n_rows)
+        users = None
+        if columns.user:
+            names, user_ranks = self.users.rank()
+            users = names, by_block(np.int32, n_rows, lambda rows: user_ranks[arrays["user"][rows]])
         parts = LogParts(
-            users=None if users is None else users.filter(pl.Series(keep)),
-            offer=offer[keep],
+            users=users,
+            offer=offer,
             offers=offers,
             arm_ids=arm_ids,
-            features=features,
-            chosen=position[keep],
-            rewards=rewards[keep],
-            propensities=propensities[keep],
-            times=None if times is None else times[keep],
+            features=self._described(arm_ids, features) if columns.features else features,
+            chosen=chosen,
+            rewards=arrays["reward"] if columns.reward else np.broadcast_to(np.nan, n_rows),
+            propensities=self._propensities(arrays["propensity"], offers, offer),
+            times=arrays["time"] if columns.time else None,
         )
-        return parts.finish(columns.describe(), self.skipped, self.notes)
+        skipped = [self.skipped[key] for key in sorted(self.skipped, key=lambda key: key[0])]  # stable
+        return parts.finish(columns.describe(), skipped, self.notes)
 
-    def _skip(self, wrong: Bools, reason: str, column: str = "") -> None:
+    def _propensities(self, values: Floats, offers: Offers, offer: IndexArray) -> Floats:
+        given = self.columns.propensity
+        if given == UNIFORM and len(offers):
+            return np.asarray(by_block(np.float64, len(offer), lambda rows: 1.0 / offers.sizes[offer[rows]]))
+        if given is None or given == UNIFORM:
+            return np.broadcast_to(np.nan, len(offer))
+        if isinstance(given, str):
+            return values
+        return np.broadcast_to(check_float("propensity", given, MIN_PROPENSITY, 1.0), len(offer))
+
+    def _described(self, arm_ids: Sequence[str], features: Floats | None) -> Floats:
+        import polars as pl
+
+        if features is not None:
+            raise ParameterError(
+                "features", f" must be omitted, because the arms in column {self.columns.arms!r} already have features"
+            )
+        frame = pl.concat([part.values for part in self.described], how="diagonal")
+        described, notes = described_features(frame, self.columns.chosen, self.columns.features, pl.Series(arm_ids))
+        self.notes += notes
+        return described
+
+
+def _batches(part: TablePart) -> Iterator[Any]:
+    import polars as pl
+
+    try:
+        yield from part.frame.collect_batches(chunk_size=BATCH, maintain_order=True)
+    except pl.exceptions.PolarsError as error:
+        what = f"{part.path} as {part.path.suffix}" if part.path else "the table"
+        raise ValueError(f"cannot read {what}: {str(error).splitlines()[0]}") from error
+
+
+class _Descriptions:
+    """Values of a column that describes arms: up to two distinct values per arm, in the order of the rows.
+
+    A second value is enough to know that the values of an arm differ.
+    """
+
+    def __init__(self, arm: str, column: str) -> None:
+        self.arm, self.column = arm, column
+        self.values: Any = None
+
+    def add(self, frame: Any) -> None:
+        """Add the rows of a data frame."""
+        import polars as pl
+
+        value = pl.col(self.column)
+        if frame[self.column].dtype.is_float():
+            value = pl.when(value.is_finite()).then(value)
+        found = frame.select(pl.col(self.arm).cast(pl.String), value.alias(self.column))
+        self.values = found.clear() if self.values is None else self.values
+        found = pl.concat([self.values, found.drop_nulls(self.column)]).unique(maintain_order=True)
+        self.values = found.group_by(self.arm, maintain_order=True).head(2).select(found.columns)
+
+
+class _Batch:
+    """Rows of a table that are read together. They start at row ``start`` of their file ``name``."""
+
+    def __init__(self, reader: _TableReader, frame: Any, name: str, start: int) -> None:
+        self.reader, self.frame, self.name, self.start = reader, frame, name, start
+        self.columns, self.formats = reader.columns, reader.formats
+        self.usable = np.ones(frame.height, bool)
+        self.checks = count()
+
+    def read(self) -> None:
+        """Check the rows, and append the usable ones to the arrays of the reader."""
+        import polars as pl
+
+        reader, columns = self.reader, self.columns
+        values: dict[str, Any] = {}
+        if columns.user:
+            values["user"] = self._ids(columns.user, "the user is missing")
+        no_arm = "the chosen arm is missing" + (" (the service dropped the request)" if reader.is_export else "")
+        chosen_ids = self._ids([columns.chosen], no_arm)
+        if columns.reward:
+            values["reward"] = self._rewards(columns.reward)
+        if self.formats.times is not None:
+            name = str(columns.time)
+            values["time"], wrong = self.formats.times.parse(self.frame[name])
+            self._skip(wrong, f"the time ({name}) is missing or has an unknown format", name)
+        values |= self._arms(chosen_ids)
+        if isinstance(columns.propensity, str) and columns.propensity != UNIFORM:
+            values["propensity"] = self._propensities(columns.propensity)
+        if columns.user:
+            values["user"] = values["user"].filter(pl.Series(self.usable))
+            reader.rows["user"].append(reader.users.encode(values.pop("user")))
+        for name, column in values.items():
+            reader.rows[name].append(column[self.usable])
+        for descriptions in reader.described:
+            descriptions.add(self.frame.filter(pl.Series(self.usable)))
+
+    def _skip(self, wrong: Bools, reason: str, column: str = "", check: int | None = None) -> None:
         """Mark rows as not usable. Rows that are already marked are not counted again."""
+        key = (next(self.checks) if check is None else check, reason)
         rows = np.flatnonzero(wrong & self.usable)
         if not rows.size:
             return
         self.usable[rows] = False
         examples = []
         for row in rows[:EXAMPLES].tolist():
-            file = self.frame[FILE][row] if FILE in self.frame.columns else ""
             value = f": {str(self.frame[column][row])[:60]!r}" if column else ""
-            examples.append(f"{file}row {self.frame[ROW][row]}{value}")
-        self.skipped.append(SkippedRows(reason, int(rows.size), tuple(examples)))
+            examples.append(f"{self.name}row {self.start + row + 1}{value}")
+        self.reader.skip(key, SkippedRows(reason, int(rows.size), tuple(examples)))
 
     def _ids(self, names: Sequence[str], reason: str) -> Any:
         """Return the text of ids as a series; rows without an id are skipped. Several columns are joined by "/"."""
@@ -231,54 +284,51 @@ class _TableLog:
                 raise ParameterError(part, f": column {name!r} must have numbers or text, not {column.dtype}")
             if column.dtype.is_float():
                 column = column.fill_nan(None)
-                whole = column.cast(pl.Int64, strict=False)
-                column = whole if (whole == column).fill_null(True).all() else column
+                column = column.cast(pl.Int64, strict=False) if name in self.formats.whole else column
             parts.append(column.cast(pl.String).str.strip_chars().replace({"": None}))
         joined = parts[0] if len(parts) == 1 else pl.DataFrame(parts).select(pl.concat_str(pl.all(), separator="/"))
         joined = joined if isinstance(joined, pl.Series) else joined.to_series()
         self._skip(joined.is_null().to_numpy(), reason)
         return joined.fill_null("")
 
-    def _rewards(self) -> Floats:
-        columns, options = self.columns, self.options
-        if columns.reward is None:
-            return np.full(self.frame.height, np.nan)
-        rewards, wrong = parse_numbers(self.frame[columns.reward], options.decimal)
+    def _rewards(self, column: str) -> Floats:
+        reader, options = self.reader, self.reader.options
+        rewards, wrong = parse_numbers(self.frame[column], self.formats.decimals.get(column))
         wrong |= np.abs(rewards) > MAX_REWARD
-        self._skip(wrong, f"the reward ({columns.reward}) is not a number", columns.reward)
+        self._skip(wrong, f"the reward ({column}) is not a number", column)
         if options.missing_reward is not None:
             value = check_float("missing_reward", options.missing_reward, -MAX_REWARD)
-            missing = int((np.isnan(rewards) & self.usable).sum())
+            reader.replaced += int((np.isnan(rewards) & self.usable).sum())
             rewards[np.isnan(rewards)] = value
-            if missing:
-                self.notes.append(f"{missing:,} missing rewards were replaced by {value:g}")
-        if self.is_export:
-            defaults = int((self.frame["reward_is_default"].fill_null(False).to_numpy() & self.usable).sum())
-            if defaults:
-                self.notes.append(f"{defaults:,} rewards are default rewards of the service")
+        if reader.is_export:
+            is_default = self.frame["reward_is_default"].fill_null(False).to_numpy()
+            reader.defaults += int((is_default & self.usable).sum())
         return rewards
 
-    def _propensities(self, offers: Offers, offer: Any) -> Floats:
-        given = self.columns.propensity
-        if given is None:
-            return np.full(self.frame.height, np.nan)
-        if given == UNIFORM:
-            return 1.0 / offers.sizes[offer] if len(offers) else np.full(self.frame.height, np.nan)
-        if not isinstance(given, str):
-            return np.full(self.frame.height, check_float("propensity", given, MIN_PROPENSITY, 1.0))
-        values, wrong = parse_numbers(self.frame[given], self.options.decimal)
-        wrong |= (values < MIN_PROPENSITY) | (values > 1.0)
-        self._skip(wrong, f"the propensity ({given}) is not from {MIN_PROPENSITY:g} to 1", given)
-        return values
-
-    def _described(self, arm_ids: Sequence[str], features: Floats | None) -> Floats:
+    def _arms(self, chosen_ids: Any) -> dict[str, Any]:
+        """Return the list of arms of each row, and the position (or the number) of the chosen arm."""
         import polars as pl
 
-        if features is not None:
-            raise ParameterError(
-                "features", f" must be omitted, because the arms in column {self.columns.arms!r} already have features"
-            )
-        frame = self.frame.filter(pl.Series(self.usable))
-        described, notes = described_features(frame, self.columns.chosen, self.columns.features, pl.Series(arm_ids))
-        self.notes += notes
-        return described
+        reader, column = self.reader, self.columns.arms
+        check, last = next(self.checks), next(self.checks)
+        found: dict[str, Any] = {}
+        if reader.offers is not None:
+            name = str(column)
+            found["offer"], found["chosen"], reasons = reader.offers.read(self.frame[name], chosen_ids, self.usable)
+            for reason, wrong in reasons.items():
+                self._skip(wrong, f"the arms ({name}) cannot be used: {reason}", name, check)
+        elif reader.catalogue is not None:
+            positions = dict(zip(reader.catalogue, range(len(reader.catalogue)), strict=True))
+            found["chosen"] = chosen_ids.replace_strict(positions, default=-1, return_dtype=pl.Int32).to_numpy()
+        else:
+            known = (chosen_ids != "").to_numpy()
+            found["chosen"] = np.zeros(len(known), np.int32)
+            found["chosen"][known] = reader.chosen_ids.encode(chosen_ids.filter(pl.Series(known)))
+        self._skip(found["chosen"] < 0, "the chosen arm is not among the offered arms", self.columns.chosen, last)
+        return found
+
+    def _propensities(self, column: str) -> Floats:
+        values, wrong = parse_numbers(self.frame[column], self.formats.decimals.get(column))
+        wrong |= (values < MIN_PROPENSITY) | (values > 1.0)
+        self._skip(wrong, f"the propensity ({column}) is not from {MIN_PROPENSITY:g} to 1", column)
+        return values

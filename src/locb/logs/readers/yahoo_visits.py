@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from locb.common.validation import check_int
+from locb.datasets.column_values import encode_text
 from locb.datasets.item_features import append_constant
 from locb.datasets.source_files import Source
 from locb.datasets.yahoo import CHUNK, VISIT, VisitLog
-from locb.logs.log import Log, LogParts, Offers, SkippedRows
+from locb.logs.log import Log, Offers, SkippedRows
+from locb.logs.readers.log_parts import LogParts
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def read_yahoo(files: list[Path], options: YahooOptions) -> Log:
         [np.flatnonzero(pools[pool] == article)[0] for pool, article in zip(offer, shown, strict=True)], np.int64
     )
     parts = LogParts(
-        users=np.concatenate([means.predict(visitors) for visitors, _, _ in chunks]).astype(str),
+        users=encode_text(np.concatenate([means.predict(visitors) for visitors, _, _ in chunks]).astype(str)),
         offer=offer,
         offers=offers,
         arm_ids=[name.decode() for name in reader.articles],

@@ -119,7 +119,7 @@ class Policy(ABC):
         return presenter().plot_users(self._view(sample_users(self._n_users)), ids)
 
     def plot_groups(self, ids: Sequence[Any] | None = None) -> Any:
-        """Return an Altair chart of the number of users in each cluster. ``ids`` has your own id of each user."""
+        """Return an Altair chart of the number of users in each cluster. ``ids`` is as in ``plot_users``."""
         return presenter().plot_groups(self._view(np.arange(0)), ids)
 
     def users_frame(self, ids: Sequence[Any] | None = None, library: str = "polars") -> Any:
@@ -128,7 +128,7 @@ class Policy(ABC):
         Parameters
         ----------
         ids : sequence, optional
-            Your own id of each user. The default is the index of the user.
+            Your own id of each user. The default is the index of the user. Users whose id is None are omitted.
         library : {"polars", "pandas"}, default "polars"
             Library of the data frame.
         """
@@ -138,10 +138,11 @@ class Policy(ABC):
         """Return a data frame with one row per cluster and member. The arguments are those of ``users_frame``."""
         return self._view(np.arange(0)).groups_frame(ids, library)
 
-    def get_params(self) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - an argument of scikit-learn
         """Return the current parameters by name: ``type(policy)(**policy.get_params())`` is an untrained copy.
 
-        ``n_users`` includes users who were added. If the policy has seed users, ``seeds`` lists them.
+        ``n_users`` includes users who were added. If the policy has seed users, ``seeds`` lists them. ``deep`` has no
+        effect. ``sklearn.base.clone`` returns an untrained copy. There is no ``set_params``: create another policy.
 
         Raises
         ------
@@ -159,6 +160,9 @@ class Policy(ABC):
             name: list(value) if isinstance(value, list) else value
             for name, value in ((name, self._parameters[name]) for name in names)
         }
+
+    def __sklearn_clone__(self) -> Policy:
+        return type(self)(**self.get_params())
 
     @property
     def n_users(self) -> int:

@@ -133,7 +133,8 @@ def _set_initial_population(state: ELOCState, dim: int) -> None:
     state.reward_stats[R_SCALE] = learned_scalars[NOISE] = INITIAL_SCALE
     learned_scalars[LOG_DET] = _log_power(variance, dim)
     covariance = INITIAL_SCALE * (1.0 / (INITIAL_SCALE * precision))
-    state.centre_posteriors[:, on_diagonal] = covariance
+    uncertain_mean = covariance * (precision * centre_covariance * precision) * covariance
+    state.centre_posteriors[:, on_diagonal] = covariance + uncertain_mean
     within = WITHIN_VARIANCE * _sum(POPULATION_VARIANCE * INITIAL_SCALE / dim, dim) / dim
     further = CENTRE_VARIANCE_SHARE * _sum(covariance, dim) / dim
     state.variance_levels[:-1] = _variance_level(within + further)

@@ -51,6 +51,7 @@ def policy_users_chart(view: PolicyView, ids: Sequence[Any] | None, size: int = 
             "policy", f" {view.name} has no estimates of users, which plot_users needs; use another policy"
         )
     names = user_ids(ids, view.n_users)
+    view, n_users = view.without_unnamed(names), _count_named(names, view)
     groups = view.distinct_groups()
     chosen, group_of = _choose_groups(groups, view.n_users)
     labels = [_label(groups[number].seed, number, names) for number in chosen]
@@ -60,16 +61,13 @@ def policy_users_chart(view: PolicyView, ids: Sequence[Any] | None, size: int = 
         for user, (x, y), rounds in zip(
             view.users.tolist(), project(view.theta).tolist(), view.served.tolist(), strict=True
         )
-        if names[user] is not None
     ]
     colour_of = dict(zip(labels, [*PALETTE[: len(chosen)], NEUTRAL, "#E4E4E4"], strict=True))
     domain = [label for label in labels if any(row["group"] == label for row in rows)]
     colours = [colour_of[label] for label in domain]
     hidden = alt.Axis(labels=False, ticks=False, title=None)
     chart = alt.Chart(alt.InlineData(values=rows)).mark_point(filled=True, size=60, opacity=0.8)
-    shown = (
-        "" if len(view.users) == view.n_users else f"random sample of {len(view.users):,} of {view.n_users:,} users; "
-    )
+    shown = "" if len(view.users) == n_users else f"random sample of {len(view.users):,} of {n_users:,} users; "
     colour_note = "colour: a group of the user" if groups else "the policy has no groups"
     subtitle = f"{shown}estimated preferences, first two principal components; {colour_note}"
     return chart.encode(
@@ -81,9 +79,13 @@ def policy_users_chart(view: PolicyView, ids: Sequence[Any] | None, size: int = 
 
 
 def policy_groups_chart(view: PolicyView, ids: Sequence[Any] | None, width: int = 420) -> Any:
-    """Return a bar chart of the number of users of each distinct group, largest first."""
+    """Return a bar chart of the number of users of each distinct group, largest first.
+
+    Users whose id is None are not counted.
+    """
     names = user_ids(ids, view.n_users)
-    groups = view.distinct_groups()
+    groups = view.without_unnamed(names).distinct_groups()
+    n_users = _count_named(names, view)
     rows = [
         {
             "group": _label(group.seed, number, names),
@@ -104,9 +106,13 @@ def policy_groups_chart(view: PolicyView, ids: Sequence[Any] | None, width: int 
     ).properties(
         width=width,
         title=alt.Title(
-            f"Groups of {view.name}", subtitle=f"{len(groups):,} distinct groups of {view.n_users:,} users{more}"
+            f"Groups of {view.name}", subtitle=f"{len(groups):,} distinct groups of {n_users:,} users{more}"
         ),
     )
+
+
+def _count_named(names: Sequence[Any], view: PolicyView) -> int:
+    return sum(name is not None for name in names[: view.n_users])
 
 
 def _label(seed: int | None, number: int, names: Sequence[Any]) -> str:

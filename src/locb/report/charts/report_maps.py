@@ -28,6 +28,8 @@ def project(theta: Floats) -> Floats:
 
     ``theta`` (users, features) has the preference vector of each user.
     """
+    if len(theta) == 0:
+        return np.empty((0, 2))
     centred = theta - theta.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
     points: Floats = centred @ directions[:2].T

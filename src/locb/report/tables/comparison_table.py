@@ -24,13 +24,18 @@ COLUMN_NOTES = (
 def format_mean(values: Any, spec: str) -> str:
     """Return the mean ± half the width of its 95% confidence interval as text; a dash if all values are NaN.
 
-    A single value has no interval, so the text is the value alone.
+    A single value has no interval, so the text is the value alone. The same applies to equal values.
     """
     if np.isnan(values).all():
         return "–"
     margin = float(ci_half_width(values))
     mean = format(float(np.mean(values)), spec)
-    return mean if math.isnan(margin) else f"{mean} ± {format(margin, spec)}"
+    return mean if math.isnan(margin) or not np.ptp(values) else f"{mean} ± {format(margin, spec)}"
+
+
+def repeats_text(repeats: int) -> str:
+    """Return the number of repeats, and what the table shows of them."""
+    return f"{repeats} repeats: mean ± 95% CI" if repeats > 1 else "1 repeat"
 
 
 def comparison_headings(comparison: Comparison) -> tuple[str, ...]:
@@ -63,15 +68,28 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
 def make_comparison_table(comparison: Comparison) -> Table:
     """Return the result table that ``locb compare`` prints."""
     settings = comparison.settings
-    repeats = settings["repeats"]
-    repeats_text = f"{repeats} repeats: mean ± 95% CI" if repeats > 1 else "1 repeat"
-    title = f"{settings['rounds']:,} rounds, {repeats_text}, lowest regret first"
+    title = f"{settings['rounds']:,} rounds, {repeats_text(settings['repeats'])}, lowest regret first"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in comparison_headings(comparison):
         table.add_column(heading, justify="left" if heading == "policy" else "right", no_wrap=True)
     for index, row in enumerate(comparison_rows(comparison)):
         table.add_row(*row, style="bold green" if index == 0 else None)
     return table
+
+
+def format_comparison(comparison: Comparison) -> str:
+    """Return the best result of each policy as a plain text table, with the verdict; one table per environment."""
+    if comparison.parts:
+        return "\n\n".join(f"{name}\n{format_comparison(part)}" for name, part in comparison.parts.items())
+    best = {id(result) for result in comparison.best_per_policy()}
+    ranked = sorted(comparison.results, key=lambda entry: float(entry.final_regret.mean()))
+    kept = [row for entry, row in zip(ranked, comparison_rows(comparison), strict=True) if id(entry) in best]
+    rows = [comparison_headings(comparison), *kept]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+    each = ", best parameters of each policy" if len(kept) < len(ranked) else ""
+    title = f"{comparison.checkpoints[-1]:,} rounds, {repeats_text(len(comparison.seeds))}"
+    return "\n".join([f"{title}{each}", *lines, comparison.verdict(), *comparison.notes])
 
 
 def make_facts_table(title: str, facts: Sequence[tuple[str, str]]) -> Table:

@@ -232,10 +232,10 @@ def _open_log(files: list[Path], dim: int | None, options: dict[str, Any], prefi
 
     events = immediate_rewards(
         log.user_ids,
-        log.users,
+        log.users.astype(np.int64),
         ids,
         times,
-        log.chosen,
+        log.chosen.astype(np.int64),
         log.rewards,
         features,
         log.rows_of(log.chosen).astype(np.int64),
