@@ -12,10 +12,14 @@ from locb.common.arrays import Floats, Ints
 
 
 class Scenario(NamedTuple):
-    """Log with known preference vectors and groups. ``frame`` has the columns user, reward, x0, x1, …."""
+    """Log with known preference vectors and groups.
+
+    ``frame`` has the columns user, reward, x0, x1, …, and x with lists of numbers, which are used as they are.
+    """
 
     frame: dict[str, Any]
     features: list[str]
+    vector: list[str]
     theta: Floats
     truth: list[Ints]
     counts: Ints
@@ -30,15 +34,15 @@ def draw_scenario(seed: int, n_users: int = 120, rows: int = 30_000, raw_dim: in
     contexts = rounds.contexts[:, 0]
     names = [f"x{column}" for column in range(contexts.shape[1])]
     frame = {"user": rounds.users, "reward": rounds.rewards[:, 0]}
-    frame |= dict(zip(names, contexts.T, strict=True))
+    frame |= dict(zip(names, contexts.T, strict=True)) | {"x": contexts.tolist()}
     counts = np.bincount(rounds.users, minlength=n_users)
-    return Scenario(frame, names, env.theta, env.true_clusters(), counts)
+    return Scenario(frame, names, ["x"], env.theta, env.true_clusters(), counts)
 
 
 def user_rows(frame: dict[str, Any], features: list[str], user: Any) -> tuple[Floats, Floats]:
     """Return the features and the rewards of one user."""
     mine = np.array([other == user for other in frame["user"]])
-    x = np.stack([np.asarray(frame[name], dtype=float)[mine] for name in features], axis=1)
+    x = np.column_stack([np.asarray(frame[name], dtype=float)[mine] for name in features])
     return x, np.asarray(frame["reward"], dtype=float)[mine]
 
 
@@ -56,6 +60,12 @@ def ellipsoid(
     a = np.eye(x.shape[1]) + x.T @ x
     noise = sigma * np.sqrt(np.log(np.linalg.det(a)) + 2 * np.log(n_users / delta))
     return np.linalg.solve(a, x.T @ r), float((noise + norm_bound) / np.sqrt(np.linalg.eigvalsh(a)[0]))
+
+
+def standardize(x: Floats) -> Floats:
+    """Return standardized columns with a mean squared norm of ½, and a constant column √½."""
+    scaled = (x - x.mean(axis=0)) / x.std(axis=0) / np.sqrt(2.0 * x.shape[1])
+    return np.column_stack([scaled, np.full(len(x), np.sqrt(0.5))])
 
 
 def true_width(theta: Floats, members: Any) -> float:

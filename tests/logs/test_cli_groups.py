@@ -4,13 +4,19 @@ import json
 import signal
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 import pytest
+import vl_convert
 
+import locb
 from browser import accessibility_violations, launch_browser, open_page
 from commandline import call
+from locb.logs.groups.gamma_choice import GammaScore, describe_choice
+from locb.report.tables.groups_table import explain_likes
 
 ARMS = ("tea", "coffee", "cake")
 
@@ -68,6 +74,47 @@ def test_csv_and_another_method(shop: Path) -> None:
     assert (shop / "other" / "memberships.csv").exists()
 
 
+def test_charts_and_report_in_python(shop: Path) -> None:
+    found = locb.find_groups(shop / "shop.csv", replicates=0)
+    chart = found.plot_users().to_dict()
+    assert len(chart["datasets"]["rows"]) == found.users.height
+    gammas = found.plot_gammas().to_dict()
+    assert [row["gamma"] for row in gammas["datasets"]["rows"]] == found.gammas["gamma"].to_list()
+    for made in (chart, gammas):
+        assert vl_convert.vegalite_to_svg(made).startswith("<svg")
+    path = found.save_report(shop / "made" / "report.html")
+    text = path.read_text(encoding="utf-8")
+    assert "What members like" in text
+    assert f"Example: in group 0, the mean reward of {found.likes['feature'][0]} is" in text
+    fixed = locb.find_groups(shop / "shop.csv", replicates=0, gamma=0.3)
+    with pytest.raises(ValueError, match="gamma was not chosen by find_groups, so there is no chart"):
+        fixed.plot_gammas()
+
+
+def test_likes_in_words() -> None:
+    frame = pl.DataFrame({"group": [0], "feature": ["price"], "step": [2.0], "effect": [-1.5], "average": [0.25]})
+    found = SimpleNamespace(likes=frame)
+    words = (
+        "Example: in group 0, if price is 2 higher, the expected reward changes by −1.5 (average of all groups: +0.25)."
+    )
+    assert explain_likes(cast(Any, found)) == words
+    text = frame.with_columns(feature=pl.lit("channel=app"), step=pl.lit(None))
+    found.likes = pl.concat([text, text.with_columns(feature=pl.lit("constant"))])
+    words = (
+        "with channel=app, the expected reward differs by −1.5 from the mean of all rows (average of all groups: +0.25)"
+    )
+    assert words in explain_likes(cast(Any, found))
+
+
+def test_notes_about_the_choice_of_gamma() -> None:
+    scores = [GammaScore(0.1, 4, 0.9, 5.0, 0.0), GammaScore(0.2, 3, 0.9, 4.9, 0.1), GammaScore(0.4, 2, 0.9, 4.0, 0.2)]
+    assert describe_choice(scores, 0.2, 3) == []
+    edge, other = describe_choice(scores, 0.1, 8)
+    assert edge == "gamma 0.1 is the smallest value that was compared; set gamma to try smaller values"
+    assert other.startswith("the choice of gamma found 4 groups for gamma 0.1 with half of a sample of the users; the")
+    assert "is the largest value" in describe_choice(scores, 0.4, 2)[0]
+
+
 @pytest.mark.parametrize("step", ["sum_by_user", "measure_stability"])
 def test_interruption_gives_one_line(shop: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
@@ -98,3 +145,15 @@ def test_errors(shop: Path, arguments: tuple[str, ...], message: str) -> None:
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+def test_log_without_an_arm_asks_for_features(shop: Path) -> None:
+    frame = {"customer": ["a"], "discount": [0.1], "channel": ["mail"], "clicked": [1]}
+    shown = "to columns that describe what the user was shown, such as discount, channel"
+    with pytest.raises(
+        ValueError, match=f"^chosen must name the column of the chosen arm: .*; or set features {shown}$"
+    ):
+        locb.find_groups(frame)
+    pl.DataFrame(frame).write_csv(shop / "visits.csv")
+    done = call("groups", "visits.csv", cwd=shop)
+    assert f"; or set --feature {shown}" in " ".join(done.stderr.split())

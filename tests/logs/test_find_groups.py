@@ -13,13 +13,9 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 
 import locb
-from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.logs.groups.gamma_choice import GammaScore, choose_gamma
-from locb.logs.groups.mixture import compute_evidence, fit_population, group_evidence, within_variance
-from locb.logs.groups.row_source import open_rows
 from locb.logs.groups.stability import measure_stability
-from locb.logs.groups.sum_pass import sum_by_user
-from logs.group_oracle import Scenario, draw_scenario, ellipsoid, log_evidence, true_width, user_rows
+from logs.group_oracle import Scenario, draw_scenario, ellipsoid, standardize, true_width, user_rows
 
 SEEDS = range(5)
 
@@ -53,7 +49,7 @@ def test_certificates_are_at_least_the_true_width(method: str, gamma: float | No
     for seed in SEEDS:
         drawn = draw_scenario(seed, n_users=24, rows=48_000, raw_dim=2, n_clusters=3)
         found = locb.find_groups(
-            drawn.frame, features=drawn.features, method=method, gamma=gamma, replicates=0, norm_bound=1.0
+            drawn.frame, features=drawn.vector, method=method, gamma=gamma, replicates=0, norm_bound=1.0
         )
         for members, row in zip(members_of(found), found.groups.iter_rows(named=True), strict=True):
             assert row["certificate"] >= true_width(drawn.theta, members)
@@ -65,31 +61,13 @@ def test_certificates_are_at_least_the_true_width(method: str, gamma: float | No
     assert informative >= (0 if method == "off-club" else 5)
 
 
-def test_evidence_equals_the_density_of_the_rewards() -> None:
-    drawn = draw_scenario(9, n_users=5, rows=100, n_clusters=1)
-    sums = sum_by_user(open_rows(drawn.frame, "auto", {"features": drawn.features}))
-    rows, noise, variance = sums.block(slice(None)), 0.2, within_variance(0.5, sums.dim)
-    population = fit_population(rows, noise, sums.dim)
-    evidence = compute_evidence(rows, population, variance, sums.dim)
-    centres = np.random.default_rng(1).normal(size=(3, sums.dim))
-    found = group_evidence(evidence, centres)
-    covariance = np.linalg.inv(unpack_symmetric(population.prior[0, sums.dim :], sums.dim))
-    for index, user in enumerate(sums.ids):
-        x, r = user_rows(drawn.frame, drawn.features, user)
-        for group, centre in enumerate(centres):
-            expected = log_evidence(x, r, centre, variance * np.eye(sums.dim), noise)
-            assert found[index, group] == pytest.approx(expected, abs=1e-8)
-        expected = log_evidence(x, r, population.prior[1, : sums.dim], covariance, noise)
-        assert found[index, -1] == pytest.approx(expected, abs=1e-8)
-
-
 def test_radii_and_components_equal_slow_ones() -> None:
     drawn = draw_scenario(3, n_users=40, rows=40_000, raw_dim=2)
     counts = []
     for alpha in (0.05, 0.1, 0.15, 0.2, 0.35):
         found = locb.find_groups(
             drawn.frame,
-            features=drawn.features,
+            features=drawn.vector,
             method="off-club",
             alpha=alpha,
             replicates=0,
@@ -97,21 +75,24 @@ def test_radii_and_components_equal_slow_ones() -> None:
             gamma=0.2,
         )
         order = found.users["user"].to_list()
-        rows = [ellipsoid(*user_rows(drawn.frame, drawn.features, user), 40, 0.5, 0.1, 1.0) for user in order]
+        rows = [ellipsoid(*user_rows(drawn.frame, drawn.vector, user), 40, 0.5, 0.1, 1.0) for user in order]
         theta, radii = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
         np.testing.assert_allclose(found.theta, theta, atol=1e-10)
         np.testing.assert_allclose(found.users["radius"], radii, rtol=1e-10)
         joined = np.linalg.norm(theta[:, None] - theta[None], axis=2) <= alpha * (radii[:, None] + radii[None])
         count, labels = connected_components(joined)
         expected = {frozenset(np.array(order)[labels == label].tolist()) for label in range(count)}
-        assert {frozenset(members.tolist()) for members in members_of(found)} == expected
+        alone = found.users.filter(pl.col("status") == "alone")["user"]
+        single = {frozenset([user]) for user in alone}
+        assert {frozenset(members.tolist()) for members in members_of(found)} | single == expected
+        assert (found.groups["users"] > 1).all()
         counts.append(count)
     assert len(set(counts)) >= 3
 
 
 def test_members_of_locb_are_within_half_of_gamma_of_a_seed() -> None:
     drawn = draw_scenario(3, n_users=40, rows=80_000, raw_dim=2)
-    found = locb.find_groups(drawn.frame, features=drawn.features, method="locb", gamma=1.5, replicates=0)
+    found = locb.find_groups(drawn.frame, features=drawn.vector, method="locb", gamma=1.5, replicates=0)
     radii, theta = found.users["radius"].to_numpy(), found.theta
     group = found.users["group"].fill_null(-1).to_numpy()
     assert found.groups.height >= 2
@@ -122,12 +103,13 @@ def test_members_of_locb_are_within_half_of_gamma_of_a_seed() -> None:
     unknown = found.users.filter(pl.col("status") == "not enough data to tell")
     assert (unknown["radius"] > 0.75).all()
     with pytest.raises(ValueError, match="gamma must be above .* no user has a confidence radius"):
-        locb.find_groups(drawn.frame, features=drawn.features, method="locb", gamma=0.1)
+        locb.find_groups(drawn.frame, features=drawn.vector, method="locb", gamma=0.1)
 
 
 def test_users_with_few_rows_are_not_assigned() -> None:
     drawn = scenario(0)
-    new = {name: np.append(values, [values[0]] * 30) for name, values in drawn.frame.items()}
+    columns = {name: values for name, values in drawn.frame.items() if name not in drawn.vector}
+    new = {name: np.append(values, [values[0]] * 30) for name, values in columns.items()}
     new["user"][-30:] = np.arange(1000, 1030)  # 30 users with one row each
     found = locb.find_groups(new, features=drawn.features, replicates=0)
     status = found.users.filter(pl.col("user") >= 1000)["status"]
@@ -158,6 +140,91 @@ def test_similar_users_and_likes() -> None:
         found.similar_users(99)
     assert repr(found).startswith("UserGroups(groups: 3, users: 60, rows: 12,000, in a group: 60 (100.0%), ")
     assert "locb.UserGroups" in found._repr_html_()
+
+
+def visits(rows: int) -> dict[str, Any]:
+    """Return a log of 30 users, with a number and two columns of text, of which one follows from the other."""
+    rng = np.random.default_rng(4)
+    user, discount, channel = rng.integers(30, size=rows), rng.integers(4, size=rows) / 10, rng.integers(3, size=rows)
+    reward = rng.random(rows) < 0.2 + 0.3 * (user % 3 == channel) + discount / 2
+    frame = {"user": user, "reward": reward.astype(float), "discount": discount}
+    return frame | {
+        "channel": np.array(["mail", "app", "web"])[channel],
+        "kind": np.array(["ad", "own", "own"])[channel],
+    }
+
+
+@pytest.mark.parametrize("features", [["discount", "channel"], ["channel", "kind"]])
+def test_radii_with_text_fall_with_the_number_of_rows(features: list[str]) -> None:
+    """The levels of text and the constant are collinear. Radii and certificates are those of observed contexts."""
+    medians, rows = [], visits(1_500)
+    for repeats in (1, 10, 100):
+        frame = {name: np.tile(values, repeats) for name, values in rows.items()}
+        found = locb.find_groups(frame, features=features, replicates=0, gamma=0.3, norm_bound=1.0)
+        medians.append(found.users["radius"].median())
+    assert medians[0] > 2 * medians[1] > 4 * medians[2]
+    assert found.groups["certificate"].max() < 1.0
+
+
+def test_collinear_features_equal_slow_estimates_and_radii() -> None:
+    """The slow ones use all features, and the radius that of the directions that occur in the log."""
+    frame, names = visits(3_000), ("app", "mail", "web")
+    options: dict[str, Any] = {"features": ["discount", "channel"], "replicates": 0, "gamma": 0.3, "norm_bound": 1.0}
+    own = locb.find_groups(frame, method="off-club", **options)
+    levels = [(frame["channel"] == name).astype(float) for name in names]
+    x = standardize(np.column_stack([frame["discount"], *levels]))
+    _, singular, directions = np.linalg.svd(x, full_matrices=False)
+    span = directions[singular > 1e-6].T
+    assert span.shape == (5, 4)
+    for position, user in enumerate(own.users["user"]):
+        mine = frame["user"] == user
+        theta = np.linalg.solve(np.eye(5) + x[mine].T @ x[mine], x[mine].T @ frame["reward"][mine])
+        _, radius = ellipsoid(x[mine] @ span, frame["reward"][mine], 30, 0.5, 0.1, 1.0)
+        assert own.users["radius"][position] == pytest.approx(radius, rel=1e-9)
+        np.testing.assert_allclose(own.theta[position], theta, atol=1e-9)
+
+
+def test_certificates_with_text_are_at_least_the_true_width() -> None:
+    """All users are one group, so that the true width is the distance between users who like other channels."""
+    frame, names = visits(60_000), ("mail", "app", "web")
+    levels = np.column_stack([frame["channel"] == name for name in names])
+    x = standardize(np.column_stack([frame["discount"], levels]))
+    theta = np.array([np.linalg.lstsq(x, 0.2 + 0.3 * level + frame["discount"] / 2)[0] for level in levels.T])
+    options: dict[str, Any] = {"method": "off-club", "alpha": 9.0, "replicates": 0, "norm_bound": 1.0}
+    found = locb.find_groups(frame, features=["discount", "channel"], **options)
+    assert found.groups["users"].to_list() == [30]
+    assert true_width(theta, [0, 1, 2]) > 0.3
+    assert true_width(theta, [0, 1, 2]) <= found.groups["certificate"][0] < 1.5
+
+
+def test_likes_are_effects_in_units_of_the_reward() -> None:
+    """A number has the effect of one standard deviation, text the difference from the mean of all rows."""
+    rng = np.random.default_rng(1)
+    user, discount, channel = rng.integers(20, size=9_000), rng.random(9_000) * 30, rng.integers(3, size=9_000)
+    effect = np.array([6.0, 0.0, 0.0])[channel]
+    frame = {"user": user, "discount": discount, "channel": np.array(["app", "mail", "web"])[channel]}
+    found = locb.find_groups(frame | {"reward": 10 + discount / 2 + effect}, features=["discount", "channel"])
+    likes = {row["feature"]: row for row in found.likes.filter(pl.col("group") == 0).iter_rows(named=True)}
+    mean = effect.mean()
+    expected = {"discount": discount.std() / 2, "channel=app": 6 - mean, "channel=mail": -mean, "channel=web": -mean}
+    expected["constant"] = (10 + discount / 2 + effect).mean()
+    assert {name: row["effect"] for name, row in likes.items()} == pytest.approx(expected, abs=0.1)
+    assert likes["discount"]["step"] == pytest.approx(discount.std())
+    assert likes["channel=app"]["step"] is None
+    assert likes["constant"]["step"] is None
+
+
+def test_units_of_a_number_do_not_change_the_groups() -> None:
+    frame = visits(3_000)
+    share, percent = (
+        locb.find_groups(frame | {"discount": factor * frame["discount"]}, features=["discount"], replicates=0)
+        for factor in (1.0, 100.0)
+    )
+    assert share.likes["feature"].unique().sort().to_list() == ["constant", "discount"]
+    assert percent.likes["feature"].to_list() == share.likes["feature"].to_list()
+    np.testing.assert_allclose(percent.theta, share.theta, atol=1e-9)
+    assert percent.settings["gamma"] == share.settings["gamma"]
+    assert percent.likes["step"].max() == pytest.approx(100 * share.likes["step"].max())
 
 
 def test_result_is_reproducible_and_does_not_depend_on_batches() -> None:
@@ -220,6 +287,29 @@ def test_groups_are_found_in_revenue_with_a_few_large_rewards() -> None:
     assert found.groups["users"].sum() >= 57
     again = locb.find_groups(rows | {"reward": 1000 * rows["reward"] + 7}, replicates=0)
     assert again.users["group"].to_list() == found.users["group"].to_list()
+
+
+def test_uneven_noise_does_not_split_groups() -> None:
+    """Each group buys two of eight items, for amounts that vary, so that noise is largest for what a group likes."""
+    rng = np.random.default_rng(0)
+    user, item = rng.integers(200, size=30_000), rng.integers(8, size=30_000)
+    bought = rng.random(30_000) < np.where(user % 2 == item // 2, 0.4, 0.05)
+    amount = np.array([25, 32, 15, 29, 39, 13, 18, 45])[item] * rng.lognormal(0.0, 0.3, size=30_000)
+    log = {"user": user, "item": np.array(list("abcdefgh"))[item], "reward": np.where(bought, amount, 0.0)}
+    found = locb.find_groups(log, replicates=3)
+    assert sorted(sorted({name % 2 for name in members}) for members in members_of(found)) == [[0], [1]]
+    assert any("groups were merged into 2" in note for note in found.notes)
+    assert 0.5 < found.groups["stability"].min() < 1.0
+
+
+def test_a_user_without_others_in_the_group_is_alone() -> None:
+    rows = revenue_log(18_000)
+    other = (rows["user"] == 7) & (rows["item"] == "e")
+    rows |= {"reward": np.where(other, rows["reward"] + 40.0, rows["reward"])}
+    found = locb.find_groups(rows, replicates=2, robust=False)
+    assert found.users.filter(pl.col("user") == 7).select("status", "group").row(0) == ("alone", None)
+    assert found.groups["users"].min() > 1
+    assert "alone: 1 (1.7%)" in repr(found)
 
 
 def test_users_who_are_all_alike_are_one_group() -> None:

@@ -1,4 +1,4 @@
-"""Charts and HTML of runs, comparisons, policies and evaluations in notebooks, for the methods of these objects."""
+"""Charts and HTML of results in notebooks, for the methods of these objects."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from locb.evaluation.policy_view import PolicyView
 from locb.evaluation.results import Comparison, Run, format_value
+from locb.logs.groups.user_groups import UserGroups
 from locb.logs.results import Evaluation
 from locb.report.tables.comparison_table import (
     COLUMN_NOTES,
@@ -99,6 +100,29 @@ def plot_evaluation(evaluation: Evaluation) -> Any:
     title = "mean reward per decision" + (f", minus that of {evaluation.baseline}" if differences else "")
     rows = chart_rows(evaluation, differences=differences)
     return interval_chart(rows, title, with_zero=differences).properties(width=420, datasets={"rows": rows})
+
+
+def plot_user_groups(found: UserGroups) -> Any:
+    """Return the map of the users of a log, coloured by group."""
+    from locb.report.pages.groups_page import chart_users
+
+    chart = chart_users(found)
+    return chart["spec"].properties(width=560, title=chart["title"], datasets={"rows": chart["rows"]})
+
+
+def plot_gammas(found: UserGroups) -> Any:
+    """Return the chart of the values of gamma that were compared."""
+    from locb.report.pages.groups_page import chart_gammas
+
+    chart = chart_gammas(found)
+    return chart["spec"].properties(title=chart["title"], datasets={"rows": chart["rows"]})
+
+
+def page_of_groups(found: UserGroups) -> str:
+    """Return the HTML page of groups of users in a log."""
+    from locb.report.pages.groups_page import render_groups_page
+
+    return render_groups_page(found)
 
 
 def plot_users(view: PolicyView, ids: Sequence[Any] | None) -> Any:

@@ -68,6 +68,14 @@ def groups(
             rich_help_panel=SIZE,
         ),
     ] = 1.0,
+    robust: Annotated[
+        bool,
+        typer.Option(
+            help="Whether rewards of outliers are limited: if those beyond twice the 97.5% quantile (of the distances "
+            "from the median) have at least 10% of the variance. The log is then read twice.",
+            rich_help_panel=SIZE,
+        ),
+    ] = True,
     replicates: Annotated[
         int,
         typer.Option(
@@ -127,13 +135,14 @@ def groups(
     """Find groups of users with similar preferences in a log, by default with membership probabilities.
 
     The log has one row per decision: the *user*, the *reward*, and either the *arm* or columns with *features* of what
-    the user was shown. Rows are read in batches, so the log may be larger than the memory. Rows are read once, or
-    twice if features are arms or text: the first pass collects the values of these columns. Columns with usual names
-    are detected, and the command prints the columns that it uses.
+    the user was shown. Rows are read in batches, so the log may be larger than the memory. They are read once. If
+    features are arms or text, a pass before collects the values of these columns, and if rewards have outliers, a
+    second pass limits them. Columns with usual names are detected, and the command prints the columns that it uses.
 
-    Each user gets a group (with the method eloc, with its probability), or "no group fits", or "not enough data to
-    tell". For each group, the command reports what its members like, a certificate (an upper bound on the distance
-    between any two members), and its stability (mean similarity with the best-fitting group in bootstrap samples).
+    Each user gets a group (with the method eloc, with its probability), or "alone", "no group fits", or "not enough
+    data to tell". For each group, the command reports what its members like, a certificate (an upper bound on the
+    distance between any two members), and its stability (mean similarity with the best-fitting group in bootstrap
+    samples of users, with further noise of the rewards).
 
     Examples:
     - `locb groups ratings.csv --user customer --chosen product --reward stars`
@@ -173,6 +182,7 @@ def groups(
             sigma=sigma,
             delta=delta,
             norm_bound=norm_bound,
+            robust=robust,
             replicates=replicates,
             max_memory=max_memory,
             seed=seed,

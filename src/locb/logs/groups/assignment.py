@@ -24,7 +24,7 @@ BLOCK = 32_768  # users per block
 LISTED = 0.05  # smallest probability of a membership that is listed
 REFINEMENTS = 2  # rounds of expectation maximization over all users
 MAX_COMPARED = 200_000  # maximum number of users whose confidence regions are compared
-UNKNOWN, NO_GROUP = -1, -2  # labels: not enough data to tell; enough data, but no group fits
+UNKNOWN, NO_GROUP, ALONE = -1, -2, -3  # labels: not enough data to tell; no group fits; the only member of a group
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Assignment:
     Attributes
     ----------
     labels : (n,) ints
-        Group of each user; −1: not enough data to tell; −2: no group fits.
+        Group of each user; −1: not enough data to tell; −2: no group fits; −3: the user is alone in a group.
     probabilities : (n,) floats
         Probability of the group (of the most probable one, for users without a group); NaN if the method has none.
     centres : (K, D) floats
@@ -82,25 +82,32 @@ def refine(mixture: Mixture, sums: UserSums, population: Population) -> Mixture:
     return mixture
 
 
-def assign_by_evidence(mixture: Mixture, sums: UserSums, population: Population, min_probability: float) -> Assignment:
-    """Assign users to the groups of a mixture.
+def assign_by_evidence(
+    mixture: Mixture, groups: Ints, sums: UserSums, population: Population, min_probability: float
+) -> Assignment:
+    """Assign users to the groups of a mixture. ``groups`` has the group of each component, see ``find_alike``.
 
     A user belongs to the most probable group if its probability is at least ``min_probability``, both with the mixing
     weights of the mixture and with equal weights of the groups. The second condition means that the rows of the user
     decide, rather than the sizes of the groups. If the population has at least this probability, no group fits a user.
     """
-    count, n_groups = len(sums), len(mixture.centres)
+    count, n_groups = len(sums), int(groups.max()) + 1
+    member = (groups[:, None] == np.arange(n_groups)) * mixture.weights[:-1, None]  # (components, groups)
+    centres = member.T @ mixture.centres / member.sum(axis=0)[:, None]
     labels, probabilities = np.full(count, UNKNOWN, np.int64), np.empty(count)
     theta = np.empty((count, sums.dim))
     listed: list[tuple[Ints, Ints, Floats]] = []
     packed = _symmetric_positions(sums.dim)
-    even = np.append(np.full(n_groups, (1.0 - mixture.weights[-1]) / n_groups), mixture.weights[-1])
+    even = (member / member.sum(axis=0) / n_groups).sum(axis=1) * (1.0 - mixture.weights[-1])
+    even = np.append(even, mixture.weights[-1])
+    combine = np.zeros((len(groups) + 1, n_groups + 1))
+    combine[np.arange(len(groups)), groups] = combine[-1, -1] = 1.0
     for start in range(0, count, BLOCK):
         part = slice(start, min(start + BLOCK, count))
         evidence = compute_evidence(sums.block(part), population, mixture.variance, sums.dim)
         logs = group_evidence(evidence, mixture.centres)
-        shares, _ = normalize(logs + np.log(mixture.weights))
-        equal, _ = normalize(logs + np.log(even))
+        parts, _ = normalize(logs + np.log(mixture.weights))
+        shares, equal = parts @ combine, normalize(logs + np.log(even))[0] @ combine
         users = np.arange(len(shares))
         best = shares[:, :n_groups].argmax(axis=1)
         certain = np.minimum(shares[users, best], equal[users, best])
@@ -109,12 +116,12 @@ def assign_by_evidence(mixture: Mixture, sums: UserSums, population: Population,
         labels[part][shares[:, -1] >= min_probability] = NO_GROUP
         rows, groups = np.nonzero(shares[:, :n_groups] >= LISTED)
         listed.append((rows + start, groups, shares[rows, groups]))
-        centre = shares[:, :-1] @ mixture.centres + shares[:, -1:] * evidence.means
+        centre = parts[:, :-1] @ mixture.centres + parts[:, -1:] * evidence.means
         pulled = np.einsum("ujk,uk->uj", evidence.forms[:, packed], centre)
         own = evidence.forms[:, : sums.dim] - pulled
         theta[part] = centre + mixture.variance * own
     columns = [np.concatenate(column) for column in zip(*listed, strict=True)]
-    return Assignment(labels, probabilities, mixture.centres, theta, (columns[0], columns[1], columns[2]))
+    return Assignment(labels, probabilities, centres, theta, (columns[0], columns[1], columns[2]))
 
 
 def _symmetric_positions(dim: int) -> Ints:
@@ -185,3 +192,19 @@ def assign_connected(estimates: Estimates, alpha: float) -> Assignment:
     sizes = np.sort(sizes)[::-1]
     centres = np.stack([np.bincount(own, weights=column, minlength=found) for column in estimates.theta.T], axis=1)
     return Assignment(own, np.full(count, np.nan), centres / sizes[:, None], estimates.theta)
+
+
+def order_by_size(found: Assignment) -> Assignment:
+    """Return the assignment with the groups numbered by size, largest first. Groups of fewer than two are omitted."""
+    sizes = np.bincount(found.labels[found.labels >= 0], minlength=len(found.centres))
+    order = np.argsort(-sizes, kind="stable")
+    order = order[sizes[order] > 1]
+    rank = np.full(len(found.centres), ALONE, np.int64)
+    rank[order] = np.arange(len(order))
+    labels = found.labels.copy()
+    labels[labels >= 0] = rank[labels[labels >= 0]]
+    listed = found.listed
+    if listed is not None:
+        kept = rank[listed[1]] >= 0
+        listed = (listed[0][kept], rank[listed[1][kept]], listed[2][kept])
+    return Assignment(labels, found.probabilities, found.centres[order], found.theta, listed)

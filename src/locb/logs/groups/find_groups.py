@@ -20,28 +20,33 @@ from locb.logs.groups.assignment import (
     assign_certified,
     assign_connected,
     estimate_users,
+    order_by_size,
     refine,
 )
 from locb.logs.groups.gamma_choice import (
-    DEFAULT_RELATIVE_GAMMA,
     MAX_COMPARED,
     MIN_USERS,
     GammaScore,
     choose_gamma,
-    scale_gamma,
+    default_gamma,
+    describe_choice,
     score_gammas,
 )
 from locb.logs.groups.mixture import (
+    Mixture,
     Population,
+    choose_norm_bound,
     compute_evidence,
+    describe_merge,
     estimate_noise,
+    find_alike,
     fit_mixture,
     fit_population,
     within_variance,
 )
 from locb.logs.groups.result_frames import make_user_groups
 from locb.logs.groups.row_source import DEFAULT_BATCH, open_rows
-from locb.logs.groups.stability import measure_stability
+from locb.logs.groups.stability import draw_noise, measure_stability, ridge_solutions
 from locb.logs.groups.sum_pass import require_files, sum_by_user
 from locb.logs.groups.user_groups import UserGroups
 from locb.logs.groups.user_sums import UserSums
@@ -64,6 +69,7 @@ class Settings:
     sigma: float | None
     delta: float
     norm_bound: float | None
+    robust: bool
     replicates: int
     seed: int
 
@@ -81,6 +87,8 @@ class Settings:
         check_float("delta", self.delta, 0.0, 1.0, open_ends=True)
         if self.norm_bound is not None:
             check_float("norm_bound", self.norm_bound, 0.0, open_ends=True)
+        if not isinstance(self.robust, bool):
+            raise ParameterError("robust", f" must be True or False, not {self.robust!r}")
         check_int("replicates", self.replicates, 0)
         check_int("seed", self.seed, 0)
 
@@ -96,6 +104,7 @@ def find_groups(
     sigma: float | None = None,
     delta: float = 0.1,
     norm_bound: float | None = None,
+    robust: bool = True,
     replicates: int = 20,
     batch_rows: int = DEFAULT_BATCH,
     max_memory: float = 4.0,
@@ -107,8 +116,8 @@ def find_groups(
 ) -> UserGroups:
     """Find groups of users with similar preferences in a log, with membership probabilities.
 
-    Rows are read once, in batches. If features are arms or text, an additional first pass reads these columns to
-    collect their values.
+    Rows are read once, in batches, or twice if rewards have outliers (``robust``). If features are arms or text, an
+    additional first pass reads these columns to collect their values.
 
     Parameters
     ----------
@@ -133,8 +142,12 @@ def find_groups(
         Certificates: scale of the noise (by default, half of the range of the rewards), maximum probability that any
         certificate is too small, and assumed upper bound on the norm of a preference vector (by default 1; if the
         largest norm of a fitted group centre is above 1: 1.2 times this norm, rounded up to one decimal).
+    robust : bool, default True
+        Whether rewards beyond a limit are replaced by the limit if they have at least 10% of the variance. The distance
+        of the limit from the median is twice the 97.5% quantile of the distances of the rewards that differ from the
+        median. Rewards with at most 20 different values are not limited. If rewards are limited, the log is read again.
     replicates : int, default 20
-        Bootstrap samples for the stability of the groups. With 0, the stability is not computed.
+        Bootstrap samples of users, with further noise of rewards, for the stability. 0: it is not computed.
     batch_rows : int, default 500,000
         Rows that are read at a time. The result does not depend on it.
     max_memory : float, default 4.0
@@ -186,6 +199,7 @@ def find_groups(
         sigma=sigma,
         delta=delta,
         norm_bound=norm_bound,
+        robust=robust,
         replicates=replicates,
         seed=seed,
     )
@@ -199,17 +213,19 @@ def find_groups(
         raise ValueError(f"logs need the package {error.name}: run pip install 'locb[data]'") from error
     if cluster is not None:
         require_files(source)
-    with cluster or nullcontext() as tasks:
-        sums = sum_by_user(
-            source,
-            batch_rows=batch_rows,
-            max_memory=max_memory,
-            progress=lambda rows: report("rows", float(rows)),
-            tasks=tasks,
-        )
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1, "blas"):  # the matrices are small, and results do not depend on the number of cores
+    # The matrices are small, and results do not depend on the number of cores.
+    with threadpool_limits(1, "blas"):
+        with cluster or nullcontext() as tasks:
+            sums = sum_by_user(
+                source,
+                batch_rows=batch_rows,
+                max_memory=max_memory,
+                robust=robust,
+                progress=lambda rows: report("rows", float(rows)),
+                tasks=tasks,
+            )
         return _Search(sums, settings, report).run(source.columns, source.skipped)
 
 
@@ -222,7 +238,7 @@ class _Search:
 
     def __init__(self, sums: UserSums, settings: Settings, report: Progress) -> None:
         self.sums, self.settings, self.report = sums, settings, report
-        self.notes: list[str] = []
+        self.notes: list[str] = [] if sums.limits is None else [sums.limits.describe()]
         rng = random_stream(settings.seed, "training users")
         informed = np.flatnonzero(sums.counts >= sums.dim)
         pool = informed if len(informed) >= MIN_USERS else np.arange(len(sums))
@@ -237,57 +253,57 @@ class _Search:
         """Return the groups."""
         settings, sums = self.settings, self.sums
         is_fixed = settings.method == "off-club"  # off-club has no gamma; only the fit for the norm bound needs one
-        gamma = settings.gamma or (self._default_gamma() if is_fixed else self._choose_gamma())
+        gamma = settings.gamma or (default_gamma(self.population) if is_fixed else self._choose_gamma())
         mixture = None
         norm_bound = settings.norm_bound
         if settings.method == "eloc" or norm_bound is None:
-            mixture = self._fit(sums.block(self.training), gamma)
+            mixture = self._fit(sums.block(self.training), gamma, self.population)
         if norm_bound is None:
             assert mixture is not None  # noqa: S101 - fitted above
-            largest = float(np.linalg.norm(mixture.centres, axis=1).max())
-            norm_bound = 1.0 if largest <= 1.0 else float(np.ceil(12.0 * largest) / 10.0)
-            if norm_bound > 1.0:
-                self.notes.append(
-                    f"certificates assume that no preference vector has a norm above {norm_bound:g} (norm_bound), "
-                    "which is 20% above the largest norm of the centre of a group"
-                )
+            norm_bound, notes = choose_norm_bound(mixture)
+            self.notes += notes
         sigma = sums.sigma if settings.sigma is None else settings.sigma
         self.report("estimates", 0.0)
         estimates = estimate_users(sums, sigma, settings.delta, norm_bound)
         if settings.method == "eloc":
             assert mixture is not None  # noqa: S101 - fitted above
-            mixture = refine(mixture, sums, self.population)
-            found = assign_by_evidence(mixture, sums, self.population, settings.min_probability)
+            found = self._assign_by_evidence(refine(mixture, sums, self.population), sums, self.population)
+            self.notes += describe_merge(len(mixture.centres), len(found.centres))
         else:
             found = self._assign(estimates, gamma)
-        found = _order_by_size(found)
+        found = order_by_size(found)
         if not len(found.centres) and settings.method == "eloc":
             self.notes.append(
                 "no groups were found: no user is in a group with a probability of at least "
                 f"{settings.min_probability:g}. More rows per user may show groups"
             )
+        if self.scores:
+            self.notes += describe_choice(self.scores, gamma, len(found.centres))
         stability = self._stability(found, estimates, gamma)
         record = {name: value for name, value in vars(settings).items() if value is not None}
         record |= {} if is_fixed else {"gamma": gamma}
-        record |= {"sigma": sigma, "norm_bound": norm_bound, "noise": self.noise**0.5}
+        record |= {"sigma": sigma, "norm_bound": norm_bound, "noise": self.noise**0.5, "scale": sums.scale}
         return make_user_groups(
             sums, found, estimates, stability, self.scores, record, columns, tuple(skipped), tuple(self.notes)
         )
 
-    def _fit(self, rows: Floats, gamma: float) -> Any:
-        sums = self.sums
-        evidence = compute_evidence(rows, self.population, within_variance(gamma, sums.dim), sums.dim)
+    def _fit(self, rows: Floats, gamma: float, population: Population) -> Mixture:
+        evidence = compute_evidence(rows, population, within_variance(gamma, self.sums.dim), self.sums.dim)
         rng = random_stream(self.settings.seed, "groups")
-        return fit_mixture(evidence, self.population, gamma, self.settings.max_groups, rng)
+        return fit_mixture(evidence, population, gamma, self.settings.max_groups, rng)
 
-    def _default_gamma(self) -> float:
-        return scale_gamma(DEFAULT_RELATIVE_GAMMA, self.population)
+    def _assign_by_evidence(self, mixture: Mixture, sums: UserSums, population: Population) -> Assignment:
+        """Assign users to groups, in which components that are alike are merged."""
+        rows = sums.block(slice(None) if len(sums) <= MAX_TRAINING else self.training)
+        evidence = compute_evidence(rows, population, mixture.variance, sums.dim)
+        groups = find_alike(mixture, rows, evidence)
+        return assign_by_evidence(mixture, groups, sums, population, self.settings.min_probability)
 
     def _choose_gamma(self) -> float:
         self.report("gamma", 0.0)
         if len(self.compared) < MIN_USERS:
             few = f"{len(self.compared)} users are too few to choose gamma, and at least {MIN_USERS} are required"
-            gamma = self._default_gamma()
+            gamma = default_gamma(self.population)
             self.notes.append(f"{few}: gamma is {gamma:g}")
             return gamma
         settings = self.settings
@@ -311,35 +327,24 @@ class _Search:
         settings, sums = self.settings, self.sums
         done = 0
 
+        rng = random_stream(settings.seed, "rewards")
+
         def cluster(users: Ints) -> Ints:
             nonlocal done
             done += 1
             self.report("stability", done / settings.replicates)
-            if settings.method != "eloc":
-                return self._assign(Estimates(estimates.theta[users], estimates.radii[users]), gamma).labels
             rows = sums.block(users)
-            mixture = self._fit(rows, gamma)
+            noise = draw_noise(rows, sums.dim, self.noise, rng)
+            if settings.method != "eloc":
+                theta = estimates.theta[users] + ridge_solutions(rows, noise)
+                return self._assign(Estimates(theta, estimates.radii[users]), gamma).labels
+            rows[:, : sums.dim] += noise
             part = dataclasses.replace(sums, counts=sums.counts[users], rows=rows)
-            return assign_by_evidence(mixture, part, self.population, settings.min_probability).labels
+            noisy = self.population._replace(noise=2.0 * self.noise)
+            return self._assign_by_evidence(self._fit(rows, gamma, noisy), part, noisy).labels
 
         if not len(found.centres) or not settings.replicates:
             return np.full(len(found.centres), np.nan)
         return measure_stability(
             found.labels, len(found.centres), cluster, self.compared, settings.replicates, settings.seed
         )
-
-
-def _order_by_size(found: Assignment) -> Assignment:
-    """Return the assignment with the groups numbered by size, largest first. Empty groups are omitted."""
-    sizes = np.bincount(found.labels[found.labels >= 0], minlength=len(found.centres))
-    order = np.argsort(-sizes, kind="stable")
-    order = order[sizes[order] > 0]
-    rank = np.full(len(found.centres), -1, np.int64)
-    rank[order] = np.arange(len(order))
-    labels = found.labels.copy()
-    labels[labels >= 0] = rank[labels[labels >= 0]]
-    listed = found.listed
-    if listed is not None:
-        kept = rank[listed[1]] >= 0
-        listed = (listed[0][kept], rank[listed[1][kept]], listed[2][kept])
-    return Assignment(labels, found.probabilities, found.centres[order], found.theta, listed)

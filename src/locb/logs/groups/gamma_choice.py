@@ -13,6 +13,7 @@ from locb.logs.bootstrap import random_stream
 from locb.logs.groups.mixture import (
     Population,
     compute_evidence,
+    find_alike,
     fit_mixture,
     group_evidence,
     normalize,
@@ -46,6 +47,11 @@ def scale_gamma(relative: float, population: Population) -> float:
     return float(f"{relative * population.spread:.1e}")
 
 
+def default_gamma(population: Population) -> float:
+    """Return gamma for users who are too few to choose it."""
+    return scale_gamma(DEFAULT_RELATIVE_GAMMA, population)
+
+
 def score_gammas(
     rows: Floats,
     population: Population,
@@ -63,8 +69,10 @@ def score_gammas(
         train, test = evidence.select(slice(0, half)), evidence.select(slice(half, None))
         mixture = fit_mixture(train, population, gamma, max_groups, random_stream(seed, "gamma"))
         shares, total = normalize(group_evidence(test, mixture.centres) + np.log(mixture.weights))
-        assigned = float((shares[:, :-1].max(axis=1) >= min_probability).mean())
-        found.append((gamma, len(mixture.centres), assigned))
+        groups = find_alike(mixture, rows[:half], train)
+        by_group = shares[:, :-1] @ (groups[:, None] == np.unique(groups))
+        assigned = float((by_group.max(axis=1) >= min_probability).mean())
+        found.append((gamma, by_group.shape[1], assigned))
         totals.append(total)
     best = totals[int(np.argmax([total.mean() for total in totals]))]
     return [
@@ -77,3 +85,19 @@ def choose_gamma(scores: Sequence[GammaScore]) -> float:
     """Return the largest gamma whose evidence is within one standard error of the best."""
     best = max(score.evidence for score in scores)
     return max(score.gamma for score in scores if score.evidence >= best - score.error)
+
+
+def describe_choice(scores: Sequence[GammaScore], gamma: float, groups: int) -> list[str]:
+    """Return notes about the chosen gamma: at an edge of the compared values, or with another number of groups."""
+    notes = []
+    values = [score.gamma for score in scores]
+    if gamma in (min(values), max(values)):
+        edge, other = ("smallest", "smaller") if gamma == min(values) else ("largest", "larger")
+        notes.append(f"gamma {gamma:g} is the {edge} value that was compared; set gamma to try {other} values")
+    sampled = next(score.groups for score in scores if score.gamma == gamma)
+    if sampled != groups:
+        notes.append(
+            f"the choice of gamma found {sampled} groups for gamma {gamma:g} with half of a sample of the users; the "
+            f"result has {groups}, from all users and without groups of one user"
+        )
+    return notes

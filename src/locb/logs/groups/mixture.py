@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from locb.common.arrays import Floats
+from locb.common.arrays import Floats, Ints
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.kernels.groups.evidence import evidence_forms, population_terms, residual_sums
 from locb.logs.groups.user_sums import UserSums
 
 POPULATION_FLOOR = 0.005  # smallest mixing weight of the population
 POPULATION_ROUNDS, ROUNDS, MERGE_ROUNDS = 15, 12, 3  # iterations: of the population, of a fit, between merges
+LINE_ROUNDS = 50  # iterations for two distributions on a line
 MIN_NOISE = 1e-6  # smallest variance of the noise, relative to the mean squared reward
 
 
@@ -248,3 +249,85 @@ def _prune(mixture: Mixture, evidence: Evidence) -> Mixture | None:
         return None
     weights = np.delete(mixture.weights, worst)
     return Mixture(np.delete(mixture.centres, worst, axis=0), weights / weights.sum(), mixture.variance)
+
+
+def find_alike(mixture: Mixture, rows: Floats, evidence: Evidence) -> Ints:
+    """Return the group (K,) of each component of a mixture: components that cannot be distinguished are one group.
+
+    The variance of the noise can differ between rows, for example if some arms have larger rewards. Then, the rewards
+    of the members of one group vary more than the model expects, and several components share them. Each component is
+    compared with the nearest one, along the line through both centres. The position of a user on this line has a
+    precision that is proportional to g = δᵀGδ, for δ = μ_s − μ_t. If one normal distribution, with a variance that is
+    fitted to the positions, explains them as well as two, the components are one group; see ``separation``.
+    """
+    centres, count = mixture.centres, len(mixture.centres)
+    shares, _ = normalize(group_evidence(evidence, centres) + np.log(mixture.weights))
+    distances = np.linalg.norm(centres[:, None] - centres[None], axis=2)
+    np.fill_diagonal(distances, np.inf)
+    groups = np.arange(count)
+    for s in range(count if count > 1 else 0):
+        t = int(distances[s].argmin())
+        if groups[s] != groups[t]:
+            users = shares[:, s] + shares[:, t] >= 0.5
+            position, precision = line_positions(rows, centres[s], centres[t])
+            if separation(position[users], precision[users]) < 0.0:
+                groups[groups == groups[s]] = groups[t]
+    return np.asarray(np.unique(groups, return_inverse=True)[1], np.int64)
+
+
+def line_positions(rows: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """Return the positions of users on the line through two centres (½: first, −½: second), and their precisions.
+
+    ``rows`` are the sums (b, G) of the users. A precision is in units of 1 / σ².
+    """
+    dim, line, middle = len(first), first - second, 0.5 * (first + second)
+    i, j = np.triu_indices(dim)
+    grams = rows[:, dim:]
+    precision = grams @ (line[i] * line[j] * np.where(i == j, 1.0, 2.0))
+    pulled = grams @ np.where(i == j, line[i] * middle[i], line[i] * middle[j] + line[j] * middle[i])
+    return (rows[:, :dim] @ line - pulled) / np.maximum(precision, 1e-300), precision
+
+
+def separation(position: Floats, precision: Floats) -> float:
+    """Return by how much two normal distributions explain the positions of users on a line better than one.
+
+    The variance of a user is proportional to 1 / precision, with a common factor that is fitted. The result is the
+    difference of the log likelihoods, minus 2 log(users): twice the Bayesian information criterion of two parameters.
+    """
+    known = precision > 1e-12 * precision.max(initial=1e-300)
+    position, precision = position[known], precision[known]
+    count = len(precision)
+    if count < 2:
+        return 0.0
+    centre = precision @ position / precision.sum()
+    variance = max(float((precision * (position - centre) ** 2).mean()), 1e-300)
+    single = -0.5 * count * (math.log(variance) + 1.0)
+    means, share, variance = np.array([0.5, -0.5]), 0.5, 0.5 * variance
+    double = -math.inf
+    for _ in range(LINE_ROUNDS):
+        logs = -0.5 * precision[:, None] * (position[:, None] - means) ** 2 / variance + np.log([share, 1.0 - share])
+        parts, total = normalize(logs)
+        weights = parts * precision[:, None]
+        means = weights.T @ position / np.maximum(weights.sum(axis=0), 1e-300)
+        fitted = float((weights * (position[:, None] - means) ** 2).sum()) / count
+        double = float(total.sum()) - 0.5 * count * math.log(variance)
+        variance, share = max(fitted, 1e-300), float(np.clip(parts[:, 0].mean(), 0.5 / count, 1.0 - 0.5 / count))
+    return double - single - 2.0 * math.log(count)
+
+
+def describe_merge(components: int, groups: int) -> list[str]:
+    """Return a note if components of the mixture were merged into groups."""
+    if groups == components:
+        return []
+    reason = "the rewards of the members of merged groups differ no more than rewards within one group"
+    return [f"{components} groups were merged into {groups}: {reason}"]
+
+
+def choose_norm_bound(mixture: Mixture) -> tuple[float, list[str]]:
+    """Return the default of ``norm_bound``, and a note if it is above 1."""
+    largest = float(np.linalg.norm(mixture.centres, axis=1).max())
+    if largest <= 1.0:
+        return 1.0, []
+    bound = float(np.ceil(12.0 * largest) / 10.0)
+    assumed = f"certificates assume that no preference vector has a norm above {bound:g} (norm_bound)"
+    return bound, [f"{assumed}, which is 20% above the largest norm of the centre of a group"]

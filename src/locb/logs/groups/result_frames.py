@@ -9,9 +9,9 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.kernels.common.diameters import diameter, diameter_bound
-from locb.logs.groups.assignment import NO_GROUP, Assignment, Estimates
+from locb.logs.groups.assignment import ALONE, NO_GROUP, Assignment, Estimates
 from locb.logs.groups.gamma_choice import GammaScore
-from locb.logs.groups.user_groups import IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH, UserGroups
+from locb.logs.groups.user_groups import IN_GROUP, IS_ALONE, NO_GROUP_FITS, NOT_ENOUGH, UserGroups
 from locb.logs.groups.user_sums import UserSums
 from locb.logs.log import SkippedRows
 
@@ -34,7 +34,8 @@ def make_user_groups(
     import polars as pl
 
     labels = found.labels
-    status = np.where(labels >= 0, IN_GROUP, np.where(labels == NO_GROUP, NO_GROUP_FITS, NOT_ENOUGH))
+    cases = [labels >= 0, labels == ALONE, labels == NO_GROUP]
+    status = np.select(cases, [IN_GROUP, IS_ALONE, NO_GROUP_FITS], NOT_ENOUGH)
     group = pl.Series("group", labels).set(pl.Series(labels < 0), None)
     users = pl.DataFrame(
         {
@@ -63,7 +64,8 @@ def make_user_groups(
         widest = min(widest, settings["gamma"])  # by the construction of the groups
     groups = _group_table(sums, found, estimates, stability, widest)
     likes = _likes(sums, found, groups["users"].to_numpy())
-    return UserGroups(users, groups, memberships, likes, gammas, found.theta, columns, settings, skipped, notes)
+    theta = found.theta @ sums.basis.T
+    return UserGroups(users, groups, memberships, likes, gammas, theta, columns, settings, skipped, notes)
 
 
 def certify(estimates: Estimates, members: Ints, widest: float) -> float:
@@ -104,13 +106,14 @@ def _group_table(sums: UserSums, found: Assignment, estimates: Estimates, stabil
 def _likes(sums: UserSums, found: Assignment, sizes: Floats) -> Any:
     import polars as pl
 
-    effects = found.centres * sums.effects + sums.offset
+    effects = found.centres @ sums.effects.T + sums.offsets
     average = sizes @ effects / max(sizes.sum(), 1)
     count = len(effects)
     table = pl.DataFrame(
         {
-            "group": np.repeat(np.arange(count), sums.dim),
+            "group": np.repeat(np.arange(count), len(sums.names)),
             "feature": sums.names * count,
+            "step": pl.Series(np.tile(sums.steps, count), nan_to_null=True),
             "effect": effects.ravel(),
             "average": np.tile(average, count),
             "difference": (effects - average).ravel(),

@@ -1,4 +1,4 @@
-"""Features of the rows of a table: numbers, lists of numbers, categories, and ids of arms."""
+"""Columns of the rows of a table: ids of users, and features (numbers, lists of numbers, categories, ids of arms)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import Bools, Floats
-from locb.common.validation import MAX_CONTEXT, ParameterError
+from locb.common.validation import MAX_CONTEXT, ParameterError, ParameterName
 from locb.datasets.column_values import bare_numbers, detect_decimal, parse_numbers
 from locb.logs.arm_features import identity_features
+from locb.logs.readers.columns import Columns, TableOptions, find_columns
 
 MAX_CATEGORIES = 64  # distinct values of a column of text
 MAX_DIM = 128  # features of a row
@@ -23,6 +24,41 @@ def is_plain_number(column: Any) -> bool:
     import polars as pl
 
     return bool(column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null))
+
+
+def find_row_columns(available: Sequence[str], options: TableOptions, source: str) -> Columns:
+    """Return the columns of a table: the user, the reward, and the features or the chosen arm."""
+    required = ("user", "reward") if options.features else ("user", "reward", "chosen")
+    try:
+        return find_columns(available, options, source, required)
+    except ParameterError as error:
+        if error.args[0] != "chosen" or options.chosen is not None:
+            raise
+        found = find_columns(available, options, source, ("user", "reward"))
+        other = [name for name in available if name not in found.names]
+        examples = f", such as {', '.join(other[:2])}" if other else ""
+        shown = f" to columns that describe what the user was shown{examples}"
+        raise ParameterError("chosen", *error.args[1:], "; or set ", ParameterName("features"), shown) from error
+
+
+def parse_ids(batch: Any, columns: Sequence[str], is_integer: bool) -> Any:
+    """Return the ids of the users: integers, or text. Several columns are joined by "/"."""
+    import polars as pl
+
+    if is_integer:
+        return batch[columns[0]].cast(pl.Int64, strict=False).rename("user")
+    parts = []
+    for column in columns:
+        key = pl.col(column)
+        if batch[column].dtype.is_float():
+            key = (
+                pl.when(key == key.round())
+                .then(key.cast(pl.Int64, strict=False).cast(pl.String))
+                .otherwise(key.fill_nan(None).cast(pl.String))
+            )
+        text = key.cast(pl.String).str.strip_chars()
+        parts.append(pl.when(text != "").then(text))
+    return batch.select(pl.concat_str(parts, separator="/").alias("user"))["user"]
 
 
 @dataclass

@@ -19,13 +19,16 @@ from locb.datasets.table_files import READERS, TextFormat, check_text_format, fi
 from locb.logs.groups.row_features import (
     CATEGORY,
     MAX_DIM,
+    VECTOR,
     ColumnFeatures,
     NumberParser,
     describe_column,
+    find_row_columns,
+    parse_ids,
     set_categories,
 )
 from locb.logs.log import Log, SkippedRows
-from locb.logs.readers.columns import Columns, TableOptions, find_columns
+from locb.logs.readers.columns import Columns, TableOptions
 from locb.logs.readers.table_logs import EXAMPLES
 from locb.logs.readers.table_parts import EXPORT_COLUMNS, guess_separator, to_lazy
 
@@ -52,7 +55,12 @@ class Table(NamedTuple):
 
 
 class LogRows:
-    """Rows of a log in memory: the features and the reward of the chosen arm of each decision."""
+    """Rows of a log in memory: the features and the reward of the chosen arm of each decision.
+
+    The attributes ``names``, ``is_vector``, ``is_one_hot`` and ``text_columns`` are those of ``TableRows``.
+    """
+
+    is_vector = True
 
     def __init__(self, log: Log) -> None:
         if not log.has_users:
@@ -68,15 +76,16 @@ class LogRows:
             self.names = [str(arm) for arm in log.arm_ids]
         else:
             self.names = [f"feature {position}" for position in range(log.dim)]
+        self.text_columns = [0 if self.is_one_hot else -1] * len(self.names)
+        missing = int(np.isnan(log.rewards).sum())
+        if missing:
+            self.skipped.append(SkippedRows("the reward is missing", missing))
 
     def batches(self, rows: int, partition_rows: int) -> Iterator[RowBatch]:
         """Return the rows in batches within partitions. Decisions without a reward are omitted."""
         import polars as pl
 
         log, names = self.log, pl.Series("user", list(self.log.user_ids), dtype=pl.String)
-        missing = int(np.isnan(log.rewards).sum())
-        if missing:
-            self.skipped.append(SkippedRows("the reward is missing", missing))
         known = np.flatnonzero(np.isfinite(log.rewards))
         positions = log.rows_of(log.chosen)
         for partition, start, size in _pieces(0, len(known), rows, partition_rows):
@@ -95,6 +104,17 @@ class TableRows:
         Names and formats of columns.
     in_files : bool, default False
         Whether the table is in files, so that other processes can read it.
+
+    Attributes
+    ----------
+    names : list of str
+        Name of each feature.
+    is_vector : bool
+        Whether the features of a row are a vector of their own: arms, one column of text, or only lists of numbers.
+    is_one_hot : bool
+        Whether each feature is one arm or one value of text, and a row has exactly one of them.
+    text_columns : list of int
+        For each feature, the number of its column if the feature is one value of text or one arm, otherwise −1.
     """
 
     def __init__(self, tables: Sequence[Table], options: TableOptions, *, in_files: bool = False) -> None:
@@ -103,8 +123,7 @@ class TableRows:
         available = tables[0].scan().collect_schema().names()
         if not options.features and set(available) >= EXPORT_COLUMNS:
             self.options = options = TableOptions(**{**vars(options), "features": ("context",)})
-        required = ("user", "reward") if options.features else ("user", "reward", "chosen")
-        found = find_columns(available, options, tables[0].name, required)
+        found = find_row_columns(available, options, tables[0].name)
         self._found = found
         described = list(found.features) or [found.chosen]
         self._names = list(dict.fromkeys([*found.user, str(found.reward), *described]))
@@ -123,7 +142,14 @@ class TableRows:
             if features.kind == CATEGORY:
                 set_categories(features, self._categories(features.column), not options.features)
         self.names = [name for features in self._features for name in features.names]
-        self.is_one_hot = not options.features and len(self._features[0].values) == len(self.names)
+        first, kinds = self._features[0], {features.kind for features in self._features}
+        self.is_vector = kinds == {VECTOR} or (len(self._features) == 1 and first.kind == CATEGORY)
+        self.is_one_hot = self.is_vector and first.kind == CATEGORY and len(first.values) == len(self.names)
+        self.text_columns = [
+            number if features.kind == CATEGORY and len(features.values) == features.dim else -1
+            for number, features in enumerate(self._features)
+            for _ in features.names
+        ]
         if not 0 < len(self.names) <= MAX_DIM:
             raise ParameterError("features", f" must give 1 to {MAX_DIM} features per row, not {len(self.names)}")
 
@@ -229,7 +255,7 @@ class TableRows:
                 ]
                 self._skip(key, int(rows.size), examples)
 
-        users = self._ids(batch)
+        users = parse_ids(batch, self._found.user, self._integer_ids)
         skip(users.is_null().to_numpy(), f"the user ({' + '.join(self._found.user)}) is missing", self._found.user[0])
         reward = str(self._found.reward)
         rewards, wrong = self._reward.parse(batch[reward])
@@ -250,25 +276,6 @@ class TableRows:
         if usable.all():
             return RowBatch(partition, users, features, rewards)
         return RowBatch(partition, users.filter(pl.Series(usable)), features[usable], rewards[usable])
-
-    def _ids(self, batch: Any) -> Any:
-        """Return the ids of the users: integers, or text. Several columns are joined by "/"."""
-        import polars as pl
-
-        if self._integer_ids:
-            return batch[self._found.user[0]].cast(pl.Int64, strict=False).rename("user")
-        parts = []
-        for column in self._found.user:
-            key = pl.col(column)
-            if batch[column].dtype.is_float():
-                key = (
-                    pl.when(key == key.round())
-                    .then(key.cast(pl.Int64, strict=False).cast(pl.String))
-                    .otherwise(key.fill_nan(None).cast(pl.String))
-                )
-            text = key.cast(pl.String).str.strip_chars()
-            parts.append(pl.when(text != "").then(text))
-        return batch.select(pl.concat_str(parts, separator="/").alias("user"))["user"]
 
 
 RowSource = LogRows | TableRows

@@ -1,13 +1,17 @@
-"""Stability of groups: how well they are found again in bootstrap samples of users."""
+"""Stability of groups: how well they are found again in bootstrap samples of users with new noise of the rewards."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
+from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.logs.bootstrap import random_stream
+
+CHUNK = 512  # users whose matrices are in memory at a time
 
 
 def measure_stability(
@@ -53,3 +57,28 @@ def measure_stability(
     with np.errstate(invalid="ignore", divide="ignore"):
         stability: Floats = total / count
     return stability
+
+
+def draw_noise(rows: Floats, dim: int, variance: float, rng: np.random.Generator) -> Floats:
+    """Return noise (u, D) of the sums b of users, as if each of their rows had further noise of this variance.
+
+    The noise of a user is drawn from N(0, σ² G). ``rows`` are the sums (b, G).
+    """
+    noise = np.empty((len(rows), dim))
+    for start in range(0, len(rows), CHUNK):
+        gram = unpack_symmetric(rows[start : start + CHUNK, dim:], dim)
+        ridge = 1e-9 * np.trace(gram, axis1=1, axis2=2) + 1e-12
+        roots = np.linalg.cholesky(gram + ridge[:, None, None] * np.eye(dim))
+        noise[start : start + CHUNK] = np.einsum("ujk,uk->uj", roots, rng.standard_normal((len(gram), dim)))
+    noise *= math.sqrt(variance)
+    return noise
+
+
+def ridge_solutions(rows: Floats, b: Floats) -> Floats:
+    """Return the ridge estimates (u, D) for other sums b of the rewards; ``rows`` are the sums (b, G)."""
+    found, dim = np.empty_like(b), b.shape[1]
+    for start in range(0, len(rows), CHUNK):
+        gram = unpack_symmetric(rows[start : start + CHUNK, dim:], dim)
+        part = slice(start, start + CHUNK)
+        found[part] = np.linalg.solve(gram + np.eye(dim), b[part, :, None])[..., 0]
+    return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import socket
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
 from itertools import groupby
@@ -21,6 +21,7 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.common.validation import ParameterError
 from locb.logs.groups.partition_sums import PartitionSums, check_memory
+from locb.logs.groups.reward_limits import RewardCounts, RewardLimits
 from locb.logs.groups.row_source import DEFAULT_BATCH, HEAD, RowBatch, RowSource, Table, TableRows
 from locb.logs.groups.user_sums import UserSums, convert_sums
 from locb.logs.log import SkippedRows
@@ -44,10 +45,11 @@ def sum_by_user(
     batch_rows: int = DEFAULT_BATCH,
     partition_rows: int = PARTITION_ROWS,
     max_memory: float = 4.0,
+    robust: bool = False,
     progress: Callable[[int], None] | None = None,
     tasks: TaskGraph | None = None,
 ) -> UserSums:
-    """Return the sums of the rows of each user, from one pass over a source.
+    """Return the sums of the rows of each user, from one pass over a source, or from two if there are outliers.
 
     The result does not depend on ``batch_rows`` and ``tasks``. Its last bits depend on ``partition_rows``.
 
@@ -61,6 +63,8 @@ def sum_by_user(
         Number of rows per partition.
     max_memory : float
         Largest size of the sums in GiB. While a partition is added, its sums take the same size again.
+    robust : bool
+        Whether a second pass limits the rewards if there are outliers; see ``RewardCounts.find_limits``.
     progress : callable, optional
         Function that is called with the number of rows that were read.
     tasks : TaskGraph, optional
@@ -68,9 +72,23 @@ def sum_by_user(
     """
     sizes = Sizes(batch_rows, partition_rows, max_memory)
     report = progress or _ignore
-    if tasks is None:
-        return _sum_here(source, sizes, report)
-    return _sum_on_cluster(tasks, require_files(source), sizes, report)
+
+    def read(rows: RowSource, limits: RewardLimits | None) -> tuple[UserSums, _RowSum]:
+        if tasks is None:
+            ids, moments, row_sum = _sum_here(rows, sizes, limits, report)
+        else:
+            ids, moments, row_sum = _sum_on_cluster(tasks, require_files(rows), sizes, limits, report)
+        assert row_sum.shift is not None  # noqa: S101 - set by the first row
+        return convert_sums(ids, moments, rows, row_sum.shift, row_sum.extremes), row_sum
+
+    sums, row_sum = read(source, None)
+    limits = row_sum.counts.find_limits() if robust else None
+    if limits is None:
+        return sums
+    rewards = sums.rewards
+    del sums
+    again = source.part(source.tables) if isinstance(source, TableRows) else source  # does not count skipped rows again
+    return replace(read(again, limits)[0], rewards=rewards, limits=limits)
 
 
 def require_files(source: RowSource) -> TableRows:
@@ -86,10 +104,13 @@ def _ignore(rows: int) -> None:
 
 
 class _RowSum:
-    """Addition of rows: the shift that is subtracted from all rows, and extremes of the rows."""
+    """Addition of rows: the shift that is subtracted from all rows, extremes of the rows, and counts of rewards.
 
-    def __init__(self, shift: Floats | None = None) -> None:
-        self.shift = shift
+    If there are limits, rewards beyond them are replaced by the limit, and are not counted.
+    """
+
+    def __init__(self, shift: Floats | None = None, limits: RewardLimits | None = None) -> None:
+        self.shift, self.limits, self.counts = shift, limits, RewardCounts()
         self.extremes = np.array([0.0, math.inf, -math.inf])
         self.rows = 0
 
@@ -100,14 +121,20 @@ class _RowSum:
                 continue
             if self.shift is None:
                 self.shift = _shift(batch)
+            if self.limits is None:
+                self.counts.add(batch.rewards)
+            else:
+                batch = batch._replace(rewards=batch.rewards.clip(self.limits.low, self.limits.high))
             sums.add_batch(batch, self.shift, self.extremes)
             self.rows += len(batch.rewards)
             progress(self.rows)
 
-    def include(self, extremes: Floats) -> None:
-        """Include the extremes of another partition."""
-        highest = np.maximum(self.extremes, extremes)
-        self.extremes = np.array([highest[0], min(self.extremes[1], extremes[1]), highest[2]])
+    def include(self, other: _RowSum) -> None:
+        """Include the extremes, the counts and the number of rows of another partition."""
+        highest = np.maximum(self.extremes, other.extremes)
+        self.extremes = np.array([highest[0], min(self.extremes[1], other.extremes[1]), highest[2]])
+        self.counts.include(other.counts)
+        self.rows += other.rows
 
 
 def _shift(batch: RowBatch) -> Floats:
@@ -116,9 +143,11 @@ def _shift(batch: RowBatch) -> Floats:
     return np.where(np.abs(first) > 1.0, first, 0.0)
 
 
-def _sum_here(source: RowSource, sizes: Sizes, progress: Callable[[int], None]) -> UserSums:
+def _sum_here(
+    source: RowSource, sizes: Sizes, limits: RewardLimits | None, progress: Callable[[int], None]
+) -> tuple[Any, Floats, _RowSum]:
     dim = len(source.names)
-    row_sum, total = _RowSum(), None
+    row_sum, total = _RowSum(None, limits), None
     partitions = groupby(source.batches(sizes.batch_rows, sizes.partition_rows), lambda batch: batch.partition)
     for _, batches in partitions:
         sums = PartitionSums(dim, sizes.max_memory)
@@ -127,10 +156,10 @@ def _sum_here(source: RowSource, sizes: Sizes, progress: Callable[[int], None]) 
             total = sums
         else:
             total.add_users(sums)
-    if total is None or row_sum.shift is None:
+    if total is None:
         raise _no_rows(source)
     total.trim()
-    return convert_sums(total.index.ids, total.moments, source, row_sum.shift, row_sum.extremes)
+    return total.index.ids, total.moments, row_sum
 
 
 def _no_rows(source: RowSource) -> ValueError:
@@ -148,7 +177,9 @@ class _Partition:
     host: str
 
 
-def _sum_on_cluster(tasks: TaskGraph, source: TableRows, sizes: Sizes, progress: Callable[[int], None]) -> UserSums:
+def _sum_on_cluster(
+    tasks: TaskGraph, source: TableRows, sizes: Sizes, limits: RewardLimits | None, progress: Callable[[int], None]
+) -> tuple[Any, Floats, _RowSum]:
     """Sum partitions on workers, and add the sums of users with the same hash on one worker.
 
     Partitions are submitted in windows. A window waits until the partitions of the window before the last are read, so
@@ -165,7 +196,7 @@ def _sum_on_cluster(tasks: TaskGraph, source: TableRows, sizes: Sizes, progress:
     waiting: list[Any] = []
     for start in range(0, len(partitions), 2 * tasks.workers):
         summed = [
-            tasks.submit_parts(_sum_partition, parts + 1, shared, tables, number, parts, shift, sizes)
+            tasks.submit_parts(_sum_partition, parts + 1, shared, tables, number, parts, (shift, limits), sizes)
             for number, tables in partitions[start : start + 2 * tasks.workers]
         ]
         merged = [
@@ -175,7 +206,7 @@ def _sum_on_cluster(tasks: TaskGraph, source: TableRows, sizes: Sizes, progress:
         waiting = [split[-1] for split in summed]
     _finish(tasks, waiting, source, row_sum, progress)
     ids, moments = _collect(tasks, merged, sizes.max_memory)
-    return convert_sums(ids, moments, source, shift, row_sum.extremes)
+    return ids, moments, row_sum
 
 
 def _finish(
@@ -189,8 +220,7 @@ def _finish(
             wrong = f"worker {found.host} has {', '.join(found.versions)}, but this process has {', '.join(own)}"
             raise ValueError(f"{wrong}; install the same versions, because others can give other results")
         source.add_skipped(found.skipped)
-        row_sum.include(found.row_sum.extremes)
-        row_sum.rows += found.row_sum.rows
+        row_sum.include(found.row_sum)
         progress(row_sum.rows)
 
 
@@ -221,11 +251,16 @@ def _versions() -> list[str]:
 
 
 def _sum_partition(
-    source: TableRows, tables: Sequence[Table], number: int, parts: int, shift: Floats, sizes: Sizes
+    source: TableRows,
+    tables: Sequence[Table],
+    number: int,
+    parts: int,
+    mapping: tuple[Floats, RewardLimits | None],
+    sizes: Sizes,
 ) -> list[Any]:
     """Task: return the sums of a partition, split into parts by the hash of the user, and the facts about it."""
     source, host = source.part(tables), socket.gethostname()
-    sums, row_sum = PartitionSums(len(source.names), sizes.max_memory), _RowSum(shift)
+    sums, row_sum = PartitionSums(len(source.names), sizes.max_memory), _RowSum(*mapping)
     try:
         row_sum.add(sums, source.batches(sizes.batch_rows, sizes.partition_rows), _ignore)
     except FileNotFoundError as error:

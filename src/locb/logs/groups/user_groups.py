@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from locb.common.arrays import Floats
 from locb.common.frames import make_frame
+from locb.common.presentation import presenter
 from locb.common.validation import ParameterError, check_int
 
-IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH = "in a group", "no group fits", "not enough data to tell"
+IN_GROUP, IS_ALONE, NO_GROUP_FITS = "in a group", "alone", "no group fits"
+NOT_ENOUGH = "not enough data to tell"
+STATUSES = (IN_GROUP, IS_ALONE, NO_GROUP_FITS, NOT_ENOUGH)
 TABLES = ("users", "groups", "memberships", "likes", "gammas")
 
 
@@ -25,16 +29,20 @@ class UserGroups:
     ----------
     users : DataFrame
         One row per user: user, rows (number of rows), group (null: none), probability of the group, status ("in a
-        group", "no group fits" or "not enough data to tell"), radius of the estimate.
+        group", "alone", "no group fits" or "not enough data to tell"), radius of the estimate. A user is alone if a
+        group has no other member; such groups are not in ``groups``.
     groups : DataFrame
         One row per group, largest first: group, users, rows, reward (mean), probability (mean of the members),
         certificate (upper bound on the distance of any two members), core_certificate (the same for the half of the
-        members with the smallest radii), stability (mean Jaccard similarity in bootstrap samples of users).
+        members with the smallest radii), stability (mean Jaccard similarity in bootstrap samples of users,
+        with further noise of the rewards).
     memberships : DataFrame
         All memberships with a probability of at least 5%: user, group, probability. Users may have several.
     likes : DataFrame
-        What the members of each group like: group, feature, effect on the reward, average effect of all groups, and
-        the difference, largest first.
+        What the members of each group like, in the units of the reward: group, feature, step, effect, average effect
+        of all groups, and the difference, largest first. The effect of a number is that of one step (its standard
+        deviation, or 1 for entries of lists), that of text is the difference from the mean of all rows, and that of an
+        arm is its mean reward.
     gammas : DataFrame
         Values of gamma that were compared; empty if gamma was given.
     theta : (users, D) floats
@@ -109,12 +117,38 @@ class UserGroups:
         counts = dict(self.users["status"].value_counts().iter_rows())
         facts = {"groups": f"{self.groups.height:,}", "users": f"{self.users.height:,}"}
         facts["rows"] = f"{int(self.users['rows'].sum()):,}"
-        for status in (IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH):
+        for status in STATUSES:
             count = int(counts.get(status, 0))
-            facts[status] = f"{count:,} ({count / self.users.height:.1%})"
+            if count or status != IS_ALONE:
+                facts[status] = f"{count:,} ({count / self.users.height:.1%})"
         if "gamma" in self.settings:
-            facts["gamma"] = f"{self.settings['gamma']:g}" + (" (chosen)" if self.gammas.height else "")
+            gamma, scale = self.settings["gamma"], self.settings["scale"]
+            facts["gamma"] = f"{gamma:g}" + (" (chosen)" if self.gammas.height else "")
+            facts["gamma"] += f", {gamma * scale:.3g} in units of the reward" if scale != 1.0 else ""
         return facts
+
+    def plot_users(self) -> Any:
+        """Return an Altair chart: a map of the users, coloured by group."""
+        return presenter().plot_user_groups(self)
+
+    def plot_gammas(self) -> Any:
+        """Return an Altair chart: evidence and number of groups for each value of gamma that was compared.
+
+        Raises
+        ------
+        ValueError
+            If no values of gamma were compared.
+        """
+        if not self.gammas.height:
+            raise ParameterError("gamma", " was not chosen by find_groups, so there is no chart of values; omit gamma")
+        return presenter().plot_gammas(self)
+
+    def save_report(self, path: str | Path) -> Path:
+        """Write the HTML report of ``locb groups`` to a file, and return its path."""
+        file = Path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(presenter().page_of_groups(self), encoding="utf-8")
+        return file
 
     def __repr__(self) -> str:
         return f"UserGroups({', '.join(f'{name}: {text}' for name, text in self.summary().items())})"

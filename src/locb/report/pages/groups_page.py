@@ -19,6 +19,7 @@ from locb.report.tables.groups_table import (
     GAMMA_HEADINGS,
     GROUP_HEADINGS,
     LIKE_HEADINGS,
+    explain_likes,
     gamma_rows,
     group_rows,
     like_rows,
@@ -32,13 +33,14 @@ GROUP_NOTE = (
     "Groups are numbered by size, the largest is 0. Certificate: upper bound on the distance between any two members. "
     "The bounds of all groups are valid with a probability of at least 1 − delta. Not informative: the rows of the "
     "members do not give a bound below twice norm_bound. Core: the half of the members with the smallest confidence "
-    "radii. Stability: mean Jaccard similarity with the best-fitting group in bootstrap samples of users; 1 means that "
-    "the group is always found again."
+    "radii. Stability: mean Jaccard similarity with the best-fitting group in bootstrap samples of users whose rewards "
+    "have further noise, as large as the noise in the log. A group has at least two users; others are alone."
 )
 LIKES_NOTE = (
-    "Effect of a feature on the reward, in the units of the log. If each feature is one arm, it is the mean reward of "
-    "the arm. If features were standardized, it is the effect of one standard deviation (in parentheses). The "
-    "difference is that to the average of all groups."
+    "Effect of each feature on the reward, in the units of the reward. An arm: its mean reward. A value of text: "
+    "difference from the mean of all rows. A number: change of the reward if the number is one step higher "
+    "(usually its standard deviation). The constant is the expected reward if all features have their means. "
+    "The difference is that to the average of all groups."
 )
 GAMMA_NOTE = (
     "Groups were found with one half of a sample of users and scored with the other half. Evidence is the likelihood "
@@ -82,26 +84,36 @@ def _card(title: str, content: str, note: str = "") -> str:
 def _charts(found: UserGroups) -> dict[str, dict[str, Any]]:
     charts: dict[str, dict[str, Any]] = {}
     if found.users.height > 1:
-        by_rows = np.argsort(-found.users["rows"].to_numpy(), kind="stable")[:MAP_USERS]
-        points, outliers = limit_outliers(project(found.theta[by_rows]))
-        rows = map_rows(found, points, by_rows, SHOWN_GROUPS)
-        note = MAP_NOTE + (f" {outliers:,} users far from most others are drawn at the edge." if outliers else "")
-        present = {row["group"] for row in rows}
-        names = sorted((name for name in present if name.isdigit()), key=int)
-        names += sorted(name for name in present if not name.isdigit())
-        charts["map"] = {"title": "Map of users", "description": note, "spec": group_map(names), "rows": rows}
+        charts["map"] = chart_users(found)
     if found.groups.height:
         charts["likes"] = _likes(found)
     if found.gammas.height:
-        best = float(found.gammas["evidence"].max())
-        rows = [
-            {**row, "loss": row["evidence"] - best, "low": row["evidence"] - best - row["error"]}
-            | {"high": row["evidence"] - best + row["error"]}
-            for row in found.gammas.iter_rows(named=True)
-        ]
-        spec = gamma_chart(found.settings["gamma"])
-        charts["gamma"] = {"title": "Choice of gamma", "description": GAMMA_NOTE, "spec": spec, "rows": rows}
+        charts["gamma"] = chart_gammas(found)
     return {name: chart | {"name": name, "spec": chart["spec"].to_dict()} for name, chart in charts.items()}
+
+
+def chart_users(found: UserGroups) -> dict[str, Any]:
+    """Return the map of users: title, description, chart and rows."""
+    by_rows = np.argsort(-found.users["rows"].to_numpy(), kind="stable")[:MAP_USERS]
+    points, outliers = limit_outliers(project(found.theta[by_rows]))
+    rows = map_rows(found, points, by_rows, SHOWN_GROUPS)
+    note = MAP_NOTE + (f" {outliers:,} users far from most others are drawn at the edge." if outliers else "")
+    present = {row["group"] for row in rows}
+    names = sorted((name for name in present if name.isdigit()), key=int)
+    names += sorted(name for name in present if not name.isdigit())
+    return {"title": "Map of users", "description": note, "spec": group_map(names), "rows": rows}
+
+
+def chart_gammas(found: UserGroups) -> dict[str, Any]:
+    """Return the chart of the values of gamma: title, description, chart and rows."""
+    best = float(found.gammas["evidence"].max())
+    rows = [
+        {**row, "loss": row["evidence"] - best, "low": row["evidence"] - best - row["error"]}
+        | {"high": row["evidence"] - best + row["error"]}
+        for row in found.gammas.iter_rows(named=True)
+    ]
+    spec = gamma_chart(found.settings["gamma"])
+    return {"title": "Choice of gamma", "description": GAMMA_NOTE, "spec": spec, "rows": rows}
 
 
 def _likes(found: UserGroups) -> dict[str, Any]:
@@ -115,7 +127,7 @@ def _likes(found: UserGroups) -> dict[str, Any]:
     rows = shown.filter(pl.col("feature").is_in(features)).with_columns(pl.col("group").cast(pl.String)).to_dicts()
     groups = [str(group) for group in range(min(found.groups.height, CHART_GROUPS))]
     limit, largest = _colour_limit(found, rows)
-    note = LIKES_NOTE
+    note = f"{LIKES_NOTE} {explain_likes(found)}"
     if limit < largest:
         note += f" Differences of {limit:.3g} or more have the same colour; those of small groups reach {largest:.3g}."
     spec = likes_chart(groups, features, limit)

@@ -23,7 +23,7 @@ GROUP_HEADINGS = (
     "stability",
     "differs most from other groups in",
 )
-LIKE_HEADINGS = ("group", "feature", "effect", "average of groups", "difference")
+LIKE_HEADINGS = ("group", "feature", "step", "effect", "average of groups", "difference")
 GAMMA_HEADINGS = ("gamma", "groups", "held-out users in a group", "log evidence per held-out user", "standard error")
 
 
@@ -72,9 +72,33 @@ def group_rows(found: UserGroups) -> list[tuple[str, ...]]:
 def like_rows(found: UserGroups) -> list[tuple[str, ...]]:
     """Return one row of text per group and feature."""
     return [
-        (str(group), name, f"{effect:.4g}", f"{average:.4g}", f"{difference:+.4g}".replace("-", "−"))
-        for group, name, effect, average, difference in found.likes.iter_rows()
+        (
+            str(group),
+            name,
+            "–" if step is None else f"{step:.3g}",
+            *(f"{value:.4g}" for value in (effect, average)),
+            f"{difference:+.4g}".replace("-", "−"),
+        )
+        for group, name, step, effect, average, difference in found.likes.iter_rows()
     ]
+
+
+def explain_likes(found: UserGroups) -> str:
+    """Return the meaning of the first row of ``likes`` in words; an empty text if there is none."""
+    names = set(found.likes["feature"])
+    for row in found.likes.iter_rows(named=True):
+        effect, average = (f"{row[name]:+.3g}".replace("-", "−") for name in ("effect", "average"))
+        if row["feature"] == "constant":
+            continue
+        if row["step"] is not None:
+            text = f"if {row['feature']} is {row['step']:.3g} higher, the expected reward changes by {effect}"
+        elif "constant" in names:
+            text = f"with {row['feature']}, the expected reward differs by {effect} from the mean of all rows"
+        else:
+            text = f"the mean reward of {row['feature']} is {effect.lstrip('+')}"
+            average = average.lstrip("+")
+        return f"Example: in group {row['group']}, {text} (average of all groups: {average})."
+    return ""
 
 
 def gamma_rows(found: UserGroups) -> list[tuple[str, ...]]:
