@@ -67,7 +67,8 @@ def sum_by_group(groups: IndexArray, n_groups: int, *values: Floats) -> Floats:
 def make_groups(clusters: IndexArray, count: int, maximum: int, seed: int) -> tuple[IndexArray, int]:
     """Return the group of each decision (its user, or one of ``maximum`` random groups), and the number of groups.
 
-    ``clusters`` (n,) are the users, numbered from 0 to ``count`` − 1.
+    ``clusters`` (n,) is the user of each decision, from 0 to ``count`` − 1. Groups are random only if ``count`` exceeds
+    ``maximum``.
     """
     if count <= maximum:
         return clusters, count

@@ -1,4 +1,4 @@
-"""Reproduction of the evaluation in the LOCB paper: published next to measured values, and a verdict for each claim."""
+"""Reproduction of the evaluation in the LOCB paper: published and measured values, and a verdict for each claim."""
 
 from locb.experiments.reproduce.reproduction import TARGETS, Reproduction, plan_reproduction
 

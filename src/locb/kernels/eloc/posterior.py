@@ -185,7 +185,8 @@ def write_means(state: ELOCState, scratch: ELOCScratch) -> None:
 def write_covariance(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
     """Write the covariance of the gated mixture for user i to row POSTERIOR.
 
-    It is the sum of the covariances within components, of their uncertain centres, and between the means of components.
+    It is the sum of three parts: the covariances within the components, the effect of the uncertain centres, and the
+    covariance of the means of the components.
     """
     means, rows, posteriors = scratch.means, scratch.rows, scratch.posteriors
     responsibilities = scratch.responsibilities

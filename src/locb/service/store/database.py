@@ -148,7 +148,7 @@ def close_pool(engine: Engine) -> None:
 
 
 def interrupt(engine: Engine) -> None:
-    """Close the sockets of all connections to PostgreSQL, so that threads no longer wait for the server.
+    """Shut down the sockets of all connections to PostgreSQL, so that threads no longer wait for the server.
 
     This is necessary because a server that hangs does not enforce its own timeouts.
     """

@@ -58,6 +58,7 @@ export function formatProblem(problem, retrySeconds) {
   if (problem.status === 0) return `The service is unreachable. It may be restarting.${retry}`;
   if (problem.status === 429) return `The service rejected the request: ${problem.message}.${retry}`;
   if (problem.status === 503) return `The service is unavailable: ${problem.message}.${retry}`;
+  if (problem.type === "dot-segment") return problem.message;
   if (problem.status === 404) return `Not found: ${problem.message}.`;
   if (problem.status === undefined) return `The page could not show the response: ${problem.message}.`;
   return `Request failed with status ${problem.status}: ${problem.message}.${retry}`;
