@@ -158,7 +158,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
             self._parsing = self.loop.call_soon(self._parse_parts)
 
     def _parse_parts(self) -> None:
-        """Parse at most ``MAX_PARTS`` parts of the received data; stop if a request must wait for an earlier response."""
+        """Parse up to ``MAX_PARTS`` parts of the received data; stop if a request must wait for an earlier response."""
         if self._parsing is not None:
             self._parsing.cancel()
             self._parsing = None
