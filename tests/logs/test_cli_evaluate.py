@@ -84,6 +84,19 @@ def test_errors(shop: Path, arguments: tuple[str, ...], message: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["evaluate", "tune"])
+def test_more_than_half_of_the_rows_skipped(shop: Path, command: str) -> None:
+    text = (shop / "shop.csv").read_text(encoding="utf-8").replace("0,7;", "1,7;")
+    (shop / "shop.csv").write_text(text, encoding="utf-8")
+    arguments = (command, "shop.csv", "--policy", "arm:B", "--policy", "random")
+    done = call(*arguments, cwd=shop)
+    assert done.returncode == 2
+    assert "rows cannot be used, which is more than half: skipped 1 row: the reward (revenue)" in done.stderr
+    assert "the propensity (probability) is not from 1e-09 to 1 (for example row 1: '1,7'; row" in done.stderr
+    done = call(*arguments, "--allow-skipped", cwd=shop)
+    assert done.returncode == 0, done.stderr
+
+
 def test_help_has_examples(tmp_path: Path) -> None:
     text = call("evaluate", "--help", cwd=tmp_path).stdout
     for part in ("locb evaluate decisions.csv --policy eloc", "--propensity", "undecided"):

@@ -23,6 +23,7 @@ MIN_EFFECTIVE = 30  # effective decisions below which there is no verdict
 MAX_SHARE = 0.1  # share of one decision in the sum of weights above which there is a warning
 MEAN_WEIGHT_MARGIN = 1.7  # maximum distance of the mean weight from 1, in half widths of its 95% interval
 MEAN_WEIGHT_SLACK = 0.01  # distance of the mean weight from 1, or share of unsupported choices, that allows a verdict
+UNUSABLE_COLUMN = "column {!r} has no usable propensity: correct the column or the options with which it is read"
 NO_PROPENSITIES = (
     "the log has no propensities, so the rewards of other choices cannot be estimated reliably; record the probability "
     "of each chosen arm, or, if all arms were equally probable, set propensity to 'uniform'"
@@ -118,6 +119,12 @@ def usable_decisions(log: Log, notes: list[str]) -> Log:
     return log if rewarded.all() else log.select(rewarded)
 
 
+def explain_no_propensities(log: Log) -> str:
+    """Return why a log without propensities gives no verdict, and what to do."""
+    column = (log.columns or {}).get("propensity", "none").removesuffix(" (detected)")
+    return NO_PROPENSITIES if column == "none" else UNUSABLE_COLUMN.format(column)
+
+
 class _Run:
     """State of one evaluation."""
 
@@ -180,7 +187,7 @@ class _Run:
         if isinstance(target, LearningTarget):
             raise ParameterError("baseline", f" must be a fixed policy, such as 'logged' or 'random', not {name!r}")
         if not self.has_propensities:
-            raise ParameterError("baseline", f" must be 'logged', not {name!r}: {NO_PROPENSITIES}")
+            raise ParameterError("baseline", f" must be 'logged', not {name!r}: {explain_no_propensities(self.log)}")
         return name, target
 
     def _base_terms(self, estimator: str, base: FixedTarget | None) -> Terms:
@@ -216,7 +223,7 @@ class _Run:
         if not self.has_propensities:
             value, difference = estimators.direct_method(target, self._base_terms("dm", base))
             values = [PolicyValue("dm", value, difference, assumes_model=True)]
-            verdict, sentence = self._decide(target.name, base_name, values[0], [NO_PROPENSITIES])
+            verdict, sentence = self._decide(target.name, base_name, values[0], [explain_no_propensities(self.log)])
             return PolicyEvaluation(target.name, "fixed", values, None, verdict, sentence)
         names = ["dr", "snips", "ips"]
         if self.log.is_uniform and target.choice is not None:
@@ -235,8 +242,9 @@ class _Run:
 
     def _evaluate_learning(self, target: LearningTarget, base_name: str, base: FixedTarget | None) -> PolicyEvaluation:
         if not self.has_propensities:
-            verdict, sentence = self._decide(target.name, base_name, None, [NO_PROPENSITIES])
-            return PolicyEvaluation(target.name, "learning", [], None, verdict, sentence, [NO_PROPENSITIES])
+            reason = explain_no_propensities(self.log)
+            verdict, sentence = self._decide(target.name, base_name, None, [reason])
+            return PolicyEvaluation(target.name, "learning", [], None, verdict, sentence, [reason])
         base_terms = self._base_terms("replay", base)
         report = lambda share: self.progress(target.name, share)  # noqa: E731 - a callback
         run = replay(self.log, target, base_terms, self.replays, self.seed, report, self.saved)
