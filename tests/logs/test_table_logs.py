@@ -384,11 +384,12 @@ def test_reasons_name_the_decimal_option() -> None:
     rows = {"arm": ["x", "y", "x", "y"], "reward": ["1", "2", "?", "1"], "propensity": ["0.5", "0,100", "0.5", "0.5"]}
     with pytest.warns(locb.LogWarning):
         log = locb.Log.read(rows)
-    assert [str(skipped) for skipped in log.skipped] == [
-        "skipped 1 row: the reward (reward) is not a number (for example row 3: '?')",
+    reward, propensity = map(str, log.skipped)
+    assert reward == "skipped 1 row: the reward (reward) is not a number (for example row 3: '?')"
+    assert propensity == (
         "skipped 1 row: the propensity (propensity) is not from 1e-09 to 1 with the decimal separator '.', but is with "
-        "',': set decimal to ',' (--decimal ,) (for example row 2: '0,100')",
-    ]
+        "',': set decimal to ',' (--decimal ,) (for example row 2: '0,100')"
+    )
 
 
 def test_more_than_half_of_the_rows_skipped() -> None:

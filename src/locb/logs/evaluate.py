@@ -149,6 +149,7 @@ class _Run:
         self.estimators = FixedEstimators(self.log, self.replicates, self.seed)
         self.limits = mean_limits(self.log.rewards)
         self.has_propensities = log.has_propensities
+        self.problems = check_choices(self.estimators, self.notes) if self.has_propensities else []
         self.curves: dict[str, list[tuple[int, float]]] = {}
 
     def run(self, policies: dict[str, Any], baseline: Any) -> Evaluation:
@@ -216,7 +217,7 @@ class _Run:
 
     def _decide(self, name: str, base_name: str, value: PolicyValue | None, problems: Sequence[str]) -> tuple[str, str]:
         low, high = self.limits
-        return decide(name, base_name, value, len(self.log), problems, largest=high - low)
+        return decide(name, base_name, value, len(self.log), [*self.problems, *problems], largest=high - low)
 
     def _evaluate_fixed(self, target: FixedTarget, base_name: str, base: FixedTarget | None) -> PolicyEvaluation:
         estimators = self.estimators
@@ -265,6 +266,37 @@ class _Run:
         return PolicyEvaluation(
             target.name, "learning", values, weights, verdict, sentence, [*problems, *warnings, note]
         )
+
+
+def check_choices(estimators: FixedEstimators, notes: list[str]) -> list[str]:
+    """Return the problem of a log whose choices contradict its propensities, which forbids all verdicts.
+
+    An explanation is added to ``notes``. If propensities are not uniform, a small mean weight is no contradiction: the
+    arm can have had probability 0 in some decisions.
+    """
+    log = estimators.log
+    if not log.arm_ids or (log.offers.arms < 0).any():
+        return []
+    arms, is_uniform = estimators.arm_weights(), log.is_uniform
+    distance = np.abs(arms.mean - 1.0) if is_uniform else arms.mean - 1.0
+    excess = np.where(arms.offers > 0, distance / np.maximum(arms.margin, MEAN_WEIGHT_SLACK), 0.0)
+    worst, wrong = int(excess.argmax()), int((excess > 1.0).sum())
+    if not wrong:
+        return []
+    found = f"arm {log.arm_ids[worst]!r} was chosen {arms.chosen[worst]:,.0f} times"
+    if is_uniform:
+        found += f" instead of about {arms.uniform[worst]:,.0f} times"
+        cause = "the offered arms were not equally probable"
+    else:
+        cause = "some propensities are too small"
+    found += f", and its mean weight is {arms.mean[worst]:.3f} instead of {'' if is_uniform else 'at most '}1"
+    notes.append(
+        f"the choices of the log contradict its propensities for {wrong:,} of {len(log.arm_ids):,} arms, most for "
+        f"{log.arm_ids[worst]!r}: a distance of its mean weight from 1 of up to {arms.margin[worst]:.3f} can be due to "
+        f"chance. There are no verdicts, because {cause}, or the offered arms or the decisions of the log are "
+        "incomplete"
+    )
+    return [f"the choices of the log contradict its propensities: {found}"]
 
 
 def check_weights(weights: Weights) -> tuple[list[str], list[str]]:

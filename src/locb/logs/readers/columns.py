@@ -70,6 +70,7 @@ class Columns:
     time: str | None = None
     features: list[str] = field(default_factory=list)
     detected: list[str] = field(default_factory=list)  # parts whose columns were found by their names
+    notes: list[str] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:
@@ -199,6 +200,9 @@ def find_columns(
             setattr(columns, part, [found] if part == "user" else found)
             columns.detected.append(part)
             taken.add(found)
+    ignored = [usual[name] for name in USUAL_NAMES["propensity"] if name in usual and usual[name] not in taken]
+    if columns.propensity is not None and "propensity" not in columns.detected and ignored:
+        columns.notes.append(f"column {ignored[0]!r} is ignored, because propensity is {columns.propensity!r}")
     for part in required:
         if not getattr(columns, part):
             raise ParameterError(

@@ -76,7 +76,7 @@ class _TableReader:
         self.parts, self.columns, self.options, self.is_export = parts, columns, options, is_export
         self.formats = ColumnFormats.detect([part.frame for part in parts], columns, options.decimal)
         self.skipped: dict[tuple[int, str], SkippedRows] = {}  # by number of the check and reason
-        self.notes: list[str] = []
+        self.notes = list(columns.notes)
         self.offers = ColumnOffers(dim) if columns.arms else None
         self.catalogue = None if columns.catalogue is None else list(dict.fromkeys(columns.catalogue))
         self.users, self.chosen_ids = TextIndex(), TextIndex()
@@ -165,13 +165,13 @@ class _TableReader:
 
 
 def _check_skipped(skipped: Sequence[SkippedRows], used: int) -> None:
-    """Raise a ValueError if more than half of the rows are skipped, so that the other rows may not represent the log."""
+    """Raise a ValueError if more than half of the rows are skipped; the others may not represent the log."""
     count = sum(rows.count for rows in skipped)
     if count > used > 0:
         reasons = "; ".join(map(str, skipped))
         raise ValueError(
-            f"{count:,} of {used + count:,} rows cannot be used, which is more than half: {reasons}. Correct the log or "
-            f"the options, or set allow_skipped to True (--allow-skipped) to use the other {used:,} rows"
+            f"{count:,} of {used + count:,} rows cannot be used, which is more than half: {reasons}. Correct the log "
+            f"or the options, or set allow_skipped to True (--allow-skipped) to use the other {used:,} rows"
         )
 
 
@@ -282,7 +282,7 @@ class _Batch:
         return joined.fill_null("")
 
     def _numbers(self, part: str, column: str, low: float, high: float, kind: str) -> Floats:
-        """Return the numbers of a column, NaN if missing. Rows with other values than numbers in a range are skipped."""
+        """Return the numbers of a column, NaN if missing. Rows without one from ``low`` to ``high`` are skipped."""
         decimal = self.formats.decimals.get(column)
         values, wrong = parse_numbers(self.frame[column], decimal)
         wrong |= (values < low) | (values > high)
