@@ -71,6 +71,11 @@ def test_custom_policy_and_parameters(shop: Path) -> None:
         (("none.csv",), "Log does not exist"),
         (("shop.csv", "--user", "Customer"), "--user: shop.csv has no column 'Customer'; did you mean 'customer'?"),
         (("shop.csv", "--policy", "best"), "--policy: unknown policy 'best'; choose from locb"),
+        (
+            ("shop.csv", "--policy", "arm:b"),
+            "--policy: the log has no arm 'b'; did you mean 'B'? Its arms are 'B', 'A'",
+        ),
+        (("shop.csv", "--policy", "arm:zzzz"), "--policy: the log has no arm 'zzzz'. Its arms are 'A', 'B'"),
         (("shop.csv", "--baseline", "eloc"), "--baseline must be a fixed policy"),
         (("shop.csv", "--format", "csv"), "--format must be one of 'auto'"),
         (("shop.csv", "--position", "1"), "--position is not an option of the format 'table'"),

@@ -407,3 +407,20 @@ def test_more_than_half_of_the_rows_skipped() -> None:
     half = rows | {"propensity": ["2", "2", "0.5", "0.5"]}
     with pytest.warns(locb.LogWarning):
         assert len(locb.Log.read(half)) == 2  # not more than half
+
+
+def test_text_in_windows_1252(tmp_path: Path) -> None:
+    text = "user;arm;Erlös\nu1;x;12,50 €\nu2;y;0,00 €\n"
+    (tmp_path / "log.csv").write_bytes(text.encode("cp1252"))
+    log = locb.Log.read(tmp_path / "log.csv", reward="Erlös")
+    assert log.rewards.tolist() == [12.5, 0]
+    assert "log.csv is not in UTF-8 and is read as Windows-1252; if it has another encoding, convert it" in log.notes
+    (tmp_path / "log.csv").write_text(text, encoding="utf-8")
+    assert not any("UTF-8" in note for note in locb.Log.read(tmp_path / "log.csv", reward="Erlös").notes)
+
+
+def test_missing_values_are_called_empty() -> None:
+    with pytest.warns(
+        locb.LogWarning, match=r"the time .time. is missing or has an unknown format .for example row 2: empty"
+    ):
+        locb.Log.read(table(time=["2026-01-01", None, "2026-01-02", "2026-01-03"]))

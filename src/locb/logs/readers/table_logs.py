@@ -258,8 +258,9 @@ class _Batch:
         self.usable[rows] = False
         examples = []
         for row in rows[:EXAMPLES].tolist():
-            value = f": {str(self.frame[column][row])[:60]!r}" if column else ""
-            examples.append(f"{self.name}row {self.start + row + 1}{value}")
+            value = self.frame[column][row] if column else ""
+            text = "empty" if value is None else repr(str(value)[:60])
+            examples.append(f"{self.name}row {self.start + row + 1}" + (f": {text}" if column else ""))
         self.reader.skip(key, SkippedRows(reason, int(rows.size), tuple(examples)))
 
     def _ids(self, names: Sequence[str], reason: str) -> Any:
