@@ -431,3 +431,11 @@ def test_arm_weights_equal_plain_loops() -> None:
     assert np.allclose(found.offers, offers)
     assert np.allclose(found.mean, totals / offers)
     assert np.allclose(found.margin, margin / offers)
+
+
+def test_undecided_replay_names_policies_that_use_all_decisions() -> None:
+    found = locb.evaluate(small_log(), ["linucb-one", "arm:c"], replays=5)["linucb-one"]
+    assert found.verdict == UNDECIDED
+    assert found.weights is not None
+    share = f"{found.weights.decisions} of 400 decisions ({found.weights.decisions / 400:.1%})"
+    assert found.warnings[-1].endswith(f"It used {share}; a fixed policy, such as arm:a, is estimated from all of them")

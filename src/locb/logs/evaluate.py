@@ -15,7 +15,7 @@ from locb.logs.bootstrap import Interval, mean_limits
 from locb.logs.estimators import FixedEstimators
 from locb.logs.log import Log
 from locb.logs.replay import Terms, learning_curve, replay
-from locb.logs.results import Evaluation, PolicyEvaluation, PolicyValue, Weights, decide
+from locb.logs.results import UNDECIDED, Evaluation, PolicyEvaluation, PolicyValue, Weights, decide
 from locb.logs.saved_replays import SavedReplays
 from locb.logs.targets import LOGGED, FixedTarget, LearningTarget, make_target, name_policies
 
@@ -262,6 +262,11 @@ class _Run:
             f"A decision is accepted with a probability of {run.rate:.3g}, the smallest propensity"
         )
         verdict, sentence = self._decide(target.name, base_name, value, problems)
+        if verdict == UNDECIDED and self.log.arm_ids and not self.problems:
+            share = f"{accepted:,} of {len(self.log):,} decisions ({accepted / len(self.log):.1%})"
+            note += (
+                f". It used {share}; a fixed policy, such as arm:{self.log.arm_ids[0]}, is estimated from all of them"
+            )
         values = [] if math.isnan(value.value.value) else [value]
         return PolicyEvaluation(
             target.name, "learning", values, weights, verdict, sentence, [*problems, *warnings, note]
