@@ -44,7 +44,7 @@ def count_used_features(state: ELOCState, d: int) -> int:
 def mean_diagonal(state: ELOCState, rows: Floats, s: int, d: int) -> float:
     """Return the mean over the used features of the diagonal of the matrix in row s of ``rows``.
 
-    A feature that was 0 in all contexts has no influence on the rewards, so its variance says nothing about them.
+    A feature that was 0 in all contexts has no influence on the rewards, so its variance is not informative about them.
     """
     everyone = state.seeds.size
     total, used = 0.0, 0
