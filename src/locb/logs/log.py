@@ -138,7 +138,8 @@ class Log:
             ``chosen``, ``arms``, ``reward``, ``propensity``, ``time``, ``features`` (columns that describe the chosen
             arm), ``dim``, ``decimal``, ``missing_reward``, ``separator``, ``header`` and ``allow_skipped``. Columns
             that are not given are found by their names. See :func:`locb.logs.readers.table_logs.read_table`.
-            For "dsjson": ``user``, ``dim``. For "open-bandit": ``position``, ``items``. For "yahoo": ``n_clusters``.
+            For "dsjson": ``user``, ``dim``. For "open-bandit": ``position``, ``items``, ``allow_skipped``. For "yahoo":
+            ``n_clusters``.
 
         Raises
         ------
