@@ -71,6 +71,11 @@ def test_custom_policy_and_parameters(shop: Path) -> None:
         (("none.csv",), "Log does not exist"),
         (("shop.csv", "--user", "Customer"), "--user: shop.csv has no column 'Customer'; did you mean 'customer'?"),
         (("shop.csv", "--policy", "best"), "--policy: unknown policy 'best'; choose from locb"),
+        (
+            ("shop.csv", "--policy", "arm:b"),
+            "--policy: the log has no arm 'b'; did you mean 'B'? Its arms are 'B', 'A'",
+        ),
+        (("shop.csv", "--policy", "arm:zzzz"), "--policy: the log has no arm 'zzzz'. Its arms are 'A', 'B'"),
         (("shop.csv", "--baseline", "eloc"), "--baseline must be a fixed policy"),
         (("shop.csv", "--format", "csv"), "--format must be one of 'auto'"),
         (("shop.csv", "--position", "1"), "--position is not an option of the format 'table'"),
@@ -82,6 +87,19 @@ def test_errors(shop: Path, arguments: tuple[str, ...], message: str) -> None:
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["evaluate", "tune"])
+def test_more_than_half_of_the_rows_skipped(shop: Path, command: str) -> None:
+    text = (shop / "shop.csv").read_text(encoding="utf-8").replace("0,7;", "1,7;")
+    (shop / "shop.csv").write_text(text, encoding="utf-8")
+    arguments = (command, "shop.csv", "--policy", "arm:B", "--policy", "random")
+    done = call(*arguments, cwd=shop)
+    assert done.returncode == 2
+    assert "rows cannot be used, which is more than half: skipped 1 row: the reward (revenue)" in done.stderr
+    assert "the propensity (probability) is not from 1e-09 to 1 (for example row 1: '1,7'; row" in done.stderr
+    done = call(*arguments, "--allow-skipped", cwd=shop)
+    assert done.returncode == 0, done.stderr
 
 
 def test_help_has_examples(tmp_path: Path) -> None:

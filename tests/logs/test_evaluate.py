@@ -10,6 +10,7 @@ import pytest
 import locb
 from locb.logs.bootstrap import Interval, bootstrap_ratio, draw_counts, make_groups, random_stream
 from locb.logs.estimators import FixedEstimators
+from locb.logs.evaluate import check_choices
 from locb.logs.results import BETTER, UNDECIDED, WORSE, PolicyValue, decide, needed_decisions
 from locb.logs.row_arrays import number_distinct
 from locb.logs.targets import FixedTarget, LearningTarget, make_target, reward_range
@@ -252,7 +253,7 @@ def test_one_large_weight_is_noticed() -> None:
 
 
 def test_log_without_propensities() -> None:
-    log = dataclasses.replace(small_log(), propensities=np.full(400, np.nan))
+    log = dataclasses.replace(small_log(), propensities=np.full(400, np.nan), columns=None)
     found = locb.evaluate(log, ["linucb-one", "arm:c"])
     assert found["linucb-one"].values == []
     assert [value.estimator for value in found["arm:c"].values] == ["dm"]
@@ -359,3 +360,82 @@ def test_replay_is_independent_of_the_random_numbers_of_the_log() -> None:
     weights = locb.evaluate(log, "linucb-one", seed=0, replays=5)["linucb-one"].weights
     assert weights is not None
     assert weights.mean.value == pytest.approx(1.0, abs=0.3)
+
+
+def arm_log(users: Any, chosen: Any, given: Any, **options: Any) -> locb.Log:
+    """Return a log with rewards that are higher for the arm b. The column of propensities may be ignored."""
+    rewards = np.random.default_rng(3).random(len(chosen)) + (np.asarray(chosen) == "b")
+    rows = {"user": users, "arm": chosen, "reward": rewards, "propensity": given}
+    return locb.Log.read(rows, **options)
+
+
+def test_propensities_that_the_choices_contradict_forbid_all_verdicts() -> None:
+    rng = np.random.default_rng(0)
+    shares = np.where((rng.random(4000) < 0.5)[:, None], [0.2, 0.4, 0.4], [0.33, 0.33, 0.34])
+    index = (rng.random(4000)[:, None] > shares.cumsum(axis=1)).sum(axis=1)
+    arms, users = np.array(list("abc"))[index], rng.integers(80, size=4000)
+    propensities = shares[np.arange(4000), index]
+    right = locb.evaluate(arm_log(users, arms, propensities), ["arm:b", "arm:c", "random"])
+    assert right["arm:b"].verdict == BETTER
+    assert not any("contradict" in note for note in right.notes)
+    uniform = arm_log(users, arms, propensities, propensity="uniform")
+    assert "column 'propensity' is ignored, because propensity is 'uniform'" in uniform.notes
+    found = locb.evaluate(uniform, ["arm:b", "arm:c", "random", "linucb-one"], baseline="first")
+    count = int((arms == "a").sum())
+    reason = (
+        f"arm 'a' was chosen {count:,} times instead of about 1,333 times, and its mean weight is {count / 4e3 * 3:.3f}"
+    )
+    for result in found.results[1:]:
+        assert result.verdict == UNDECIDED
+        assert f"the choices of the log contradict its propensities: {reason} instead of 1" in result.sentence
+    assert sum("the offered arms were not equally probable" in note for note in found.notes) == 1
+    small = locb.evaluate(arm_log(users, arms, np.where(arms == "b", propensities / 2, propensities)), ["arm:c"])
+    assert small["arm:c"].verdict == UNDECIDED
+    assert "arm 'b' was chosen" in small["arm:c"].sentence
+    assert "instead of at most 1" in small["arm:c"].sentence
+    tuning = locb.tune(uniform, ["arm:b", "arm:c"])
+    assert tuning.verdict == UNDECIDED
+    assert reason in tuning.sentence
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_correct_propensities_are_not_contradicted(seed: int) -> None:
+    """Each user keeps one arm, many arms have few decisions, and an arm has probability 0 for some users."""
+    rng = np.random.default_rng(seed)
+    users = rng.integers(40, size=2000)
+    kept = arm_log(users, np.array(list("ab"))[rng.integers(2, size=40)[users]], None, propensity="uniform")
+    many = rng.integers(500, size=2000)
+    rare = arm_log(users, many.astype(str), None, propensity="uniform", arms=[str(arm) for arm in range(500)])
+    chosen = np.where((users < 20) & (rng.random(2000) < 0.5), "b", "a")
+    some = arm_log(users, chosen, np.where(users < 20, 0.5, 1.0))
+    for log in (kept, rare, some):
+        assert check_choices(FixedEstimators(log, 100, 0), []) == []
+
+
+def test_arm_weights_equal_plain_loops() -> None:
+    log = small_log(user=[f"u{t % 7}" for t in range(400)])
+    offers, totals, deviations = np.zeros(4), np.zeros(4), np.zeros((7, 4))
+    smallest = log.propensities.min()
+    for t in range(len(log)):
+        start, stop = log.offers.offsets[log.offer[t] : log.offer[t] + 2]
+        for position, arm in enumerate(log.offers.arms[start:stop]):
+            weight = (position == log.chosen[t]) / log.propensities[t]
+            offers[arm] += 1
+            totals[arm] += weight
+            deviations[log.users[t], arm] += weight - 1
+    found = FixedEstimators(log, 100, 0).arm_weights()
+    variance, squares = offers * (1 / smallest - 1), (deviations**2).sum(axis=0)
+    effect, level = max(1.0, squares.sum() / variance.sum()), math.log(8 / 0.01)
+    largest = effect / smallest * level / 3
+    margin = largest + np.sqrt(largest**2 + 2 * level * np.maximum(effect * variance, squares))
+    assert np.allclose(found.offers, offers)
+    assert np.allclose(found.mean, totals / offers)
+    assert np.allclose(found.margin, margin / offers)
+
+
+def test_undecided_replay_names_policies_that_use_all_decisions() -> None:
+    found = locb.evaluate(small_log(), ["linucb-one", "arm:c"], replays=5)["linucb-one"]
+    assert found.verdict == UNDECIDED
+    assert found.weights is not None
+    share = f"{found.weights.decisions} of 400 decisions ({found.weights.decisions / 400:.1%})"
+    assert found.warnings[-1].endswith(f"It used {share}; a fixed policy, such as arm:a, is estimated from all of them")

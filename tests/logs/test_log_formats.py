@@ -114,6 +114,15 @@ def test_open_bandit(tmp_path: Path) -> None:
     assert second.rewards.tolist() == [1] * 4
     (folder / "item_context.csv").unlink()
     assert locb.Log.read(folder).dim == 3
+    text = (folder / "all.csv").read_text()
+    (folder / "all.csv").write_text(text.replace(",0.25,", ",25,"), encoding="utf-8")
+    with pytest.raises(ValueError, match="the log has no usable row"):
+        locb.Log.read(folder)
+    (folder / "all.csv").write_text(text.replace(",0.25,", ",25,", 6), encoding="utf-8")
+    with pytest.raises(ValueError, match="6 of 8 rows cannot be used, which is more than half"):
+        locb.Log.read(folder)
+    with pytest.warns(locb.LogWarning):
+        assert len(locb.Log.read(folder, allow_skipped=True)) == 2
 
 
 def test_yahoo(tmp_path: Path) -> None:

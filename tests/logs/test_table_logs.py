@@ -51,7 +51,7 @@ def test_columns_are_detected_and_rows_sorted_by_time() -> None:
 def test_bad_rows_are_counted_with_examples(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text(GERMAN, encoding="utf-8")
     with pytest.warns(locb.LogWarning) as caught:
-        log = locb.Log.read(tmp_path / "log.csv", user="Kunde", reward="Umsatz")
+        log = locb.Log.read(tmp_path / "log.csv", user="Kunde", reward="Umsatz", allow_skipped=True)
     assert log.rewards.tolist()[0] == 1234.5
     assert np.isnan(log.rewards[1])
     assert log.user_ids == ["007", "8"]
@@ -231,7 +231,7 @@ def test_arms_of_each_decision(lists: list[Any]) -> None:
 def test_lists_that_cannot_be_used() -> None:
     lists = ["x|y", "", '["x", ', "x|x", "y|z", None]
     with pytest.warns(locb.LogWarning) as caught:
-        log = locb.Log.read({"arms": lists, "arm": ["x"] * 6})
+        log = locb.Log.read({"arms": lists, "arm": ["x"] * 6}, allow_skipped=True)
     assert len(log) == 1
     text = "\n".join(str(warning.message) for warning in caught)
     for reason in ("not a list of arms", "not valid JSON", "offered twice", "not among the offered arms"):
@@ -352,8 +352,75 @@ def test_chosen_arms_of_many_rows_and_lists(monkeypatch: pytest.MonkeyPatch) -> 
     users = rng.choice(["Zoë", "ann", "Åsa", "9", "10"], size=60).tolist()
     rows = {"user": users, "arm": arm, "arms": ["|".join(names) for names in lists], "reward": [1.0] * 60}
     with pytest.warns(locb.LogWarning, match="the chosen arm is not among the offered arms"):
-        log = locb.Log.read(rows)
+        log = locb.Log.read(rows, allow_skipped=True)
     kept = [row for row in range(60) if arm[row] in lists[row]]
     assert log.chosen.tolist() == [lists[row].index(arm[row]) for row in kept]
     assert log.user_ids == sorted({users[row] for row in kept})
     assert [log.user_ids[user] for user in log.users] == [users[row] for row in kept]
+
+
+EXPORT = {"user": ["a", "b"], "arm": ["x", "y"], "reward": ["1,250", "0,000"], "propensity": ["0,100", "0,900"]}
+
+
+def test_decimal_commas_of_all_columns_are_detected() -> None:
+    rows = EXPORT | {"time": ["1738317600,5", "1738317601,5"], "price": ["14,500", "1.012,250 €"], "size": ["1", "2"]}
+    log = locb.Log.read(rows, features=["price"])
+    assert log.skipped == ()
+    assert log.rewards.tolist() == [1.25, 0]
+    assert log.propensities.tolist() == [0.1, 0.9]
+    assert log.times is not None
+    assert log.times.tolist() == [1738317600.5, 1738317601.5]
+    assert log.features[:, 0].tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5])  # the price as a number
+    assert locb.Log.read(rows, features=["size"]).dim == 3  # labels
+
+
+def test_ambiguous_numbers_have_the_decimal_separator_of_other_columns() -> None:
+    rows = EXPORT | {"reward": ["1,234", "2,000"]}
+    assert locb.Log.read(rows).rewards.tolist() == [1.234, 2]
+    assert locb.Log.read(rows | {"propensity": ["0.5", "0.5"]}).rewards.tolist() == [1234, 2000]
+
+
+def test_reasons_name_the_decimal_option() -> None:
+    rows = {"arm": ["x", "y", "x", "y"], "reward": ["1", "2", "?", "1"], "propensity": ["0.5", "0,100", "0.5", "0.5"]}
+    with pytest.warns(locb.LogWarning):
+        log = locb.Log.read(rows)
+    reward, propensity = map(str, log.skipped)
+    assert reward == "skipped 1 row: the reward (reward) is not a number (for example row 3: '?')"
+    assert propensity == (
+        "skipped 1 row: the propensity (propensity) is not from 1e-09 to 1 with the decimal separator '.', but is with "
+        "',': set decimal to ',' (--decimal ,) (for example row 2: '0,100')"
+    )
+
+
+def test_more_than_half_of_the_rows_skipped() -> None:
+    rows = {name: values * 2 for name, values in EXPORT.items()} | {"propensity": ["0,100", "0,900", "0,900", None]}
+    rows["reward"] = ["1", "0", "1", "0"]
+    message = r"3 of 4 rows cannot be used, which is more than half: skipped 3 rows: the propensity .* set decimal to '"
+    with pytest.raises(ValueError, match=message):
+        locb.Log.read(rows, decimal=".")
+    with pytest.warns(locb.LogWarning):
+        log = locb.Log.read(rows, decimal=".", allow_skipped=True)
+    assert len(log) == 1
+    result = locb.evaluate(log, ["random"])["random"]
+    assert "column 'propensity' has no usable propensity" in result.sentence
+    assert "uniform" not in result.sentence
+    half = rows | {"propensity": ["2", "2", "0.5", "0.5"]}
+    with pytest.warns(locb.LogWarning):
+        assert len(locb.Log.read(half)) == 2  # not more than half
+
+
+def test_text_in_windows_1252(tmp_path: Path) -> None:
+    text = "user;arm;Erlös\nu1;x;12,50 €\nu2;y;0,00 €\n"
+    (tmp_path / "log.csv").write_bytes(text.encode("cp1252"))
+    log = locb.Log.read(tmp_path / "log.csv", reward="Erlös")
+    assert log.rewards.tolist() == [12.5, 0]
+    assert "log.csv is not in UTF-8 and is read as Windows-1252; if it has another encoding, convert it" in log.notes
+    (tmp_path / "log.csv").write_text(text, encoding="utf-8")
+    assert not any("UTF-8" in note for note in locb.Log.read(tmp_path / "log.csv", reward="Erlös").notes)
+
+
+def test_missing_values_are_called_empty() -> None:
+    with pytest.warns(
+        locb.LogWarning, match=r"the time .time. is missing or has an unknown format .for example row 2: empty"
+    ):
+        locb.Log.read(table(time=["2026-01-01", None, "2026-01-02", "2026-01-03"]))

@@ -37,7 +37,8 @@ def parse_numbers(column: Any, decimal: str | None = None) -> tuple[Floats, Bool
 
     Text may have currency signs, percent signs, spaces and separators of thousands. "yes", "true" and similar words are
     1, "no" and "false" are 0. Missing values are NaN, but are not in the mask. If separators of thousands do not
-    separate groups of three digits, the number is not valid, because it probably has another decimal separator.
+    separate groups of three digits, or follow a leading 0 ("0,100"), the number is not valid, because it probably has
+    another decimal separator.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def parse_numbers(column: Any, decimal: str | None = None) -> tuple[Floats, Bool
     missing = text.is_null() | text.is_in(list(MISSING_WORDS))
     bare = bare_numbers(text)
     point, thousands = (",", ".") if (decimal or detect_decimal(bare)) == "," else (".", ",")
-    groups = rf"^[+-]?\d{{1,3}}([{thousands}]\d{{3}})+([{point}]\d*)?(e[+-]?\d+)?$"
+    groups = rf"^[+-]?[1-9]\d{{0,2}}([{thousands}]\d{{3}})+([{point}]\d*)?(e[+-]?\d+)?$"
     is_mixed = bare.str.contains(thousands, literal=True) & ~bare.str.contains(groups)
     bare = bare.set(is_mixed.fill_null(False), "another decimal separator")
     bare = bare.str.replace_all(thousands, "", literal=True).str.replace(point, ".", literal=True)
@@ -78,14 +79,15 @@ def bare_numbers(text: Any) -> Any:
 def detect_decimal(text: Any) -> str:
     """Return the decimal separator of numbers in a column of text: "," or ".".
 
-    It is a comma if commas follow points ("1.234,50"), or if there are commas, no points, and a comma that is not
-    followed by three digits ("0,5"). In all other cases it is a point.
+    It is a comma if commas follow points ("1.234,50"), or if there are commas, no points, and a comma that cannot
+    separate thousands, because it is not followed by three digits ("2,5") or follows a leading 0 ("0,100"). In all
+    other cases it is a point.
 
     Examples
     --------
     >>> import polars as pl
-    >>> [detect_decimal(pl.Series(values)) for values in (["1.234,50"], ["0,5", "1"], ["1,234"], ["0.5"])]
-    [',', ',', '.', '.']
+    >>> [detect_decimal(pl.Series(values)) for values in (["1.234,50"], ["2,5", "1"], ["0,100"], ["1,234"], ["0.5"])]
+    [',', ',', ',', '.', '.']
     """
     import polars as pl
 
@@ -96,7 +98,7 @@ def decimal_signs(text: Any) -> Any:
     """Return an expression of the signs in a column of text that determine its decimal separator."""
     import polars as pl
 
-    patterns = (r"\..*,", r"\.", r",(\d{0,2}|\d{4,})(e[-+]?\d+)?$")
+    patterns = (r"\..*,", r"\.", r",(\d{0,2}|\d{4,})(e[-+]?\d+)?$|^[-+]?0,\d")
     return pl.concat_list([text.str.contains(pattern).any() for pattern in patterns])
 
 
@@ -170,7 +172,7 @@ def _readings(column: Any) -> list[Any]:
     import polars as pl
 
     text = column.cast(pl.String).str.strip_chars()
-    readings = [text.cast(pl.Float64, strict=False)]
+    readings = [text.str.replace(r"^(\d+),(\d+)$", "${1}.${2}").cast(pl.Float64, strict=False)]
     plain = text.str.replace(r"\s*(Z|UTC|GMT)$", "")
     for formats, series in ((ZONED_FORMATS, text), (TIME_FORMATS, plain)):
         for layout in formats:

@@ -109,7 +109,7 @@ def _read_text(data: bytes, suffix: str, required: Sequence[str], keys: Sequence
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        data = data.decode("latin-1").encode()
+        data = decode_windows(data).encode()
     header, usual = text_format.header, TEXT_SEPARATORS.get(suffix, ",")
     separator = text_format.separator or detect_separator(data, required, keys, header, usual)
     is_long = len(separator.encode()) > 1
@@ -122,6 +122,14 @@ def _read_text(data: bytes, suffix: str, required: Sequence[str], keys: Sequence
         width = pl.read_csv(data, **options, n_rows=1).width
         options["new_columns"] = [str(number) for number in range(1, width + 1)]
     return pl.read_csv(data, **options, schema_overrides=dict.fromkeys(keys, pl.String))
+
+
+def decode_windows(data: bytes) -> str:
+    """Return text in Windows-1252. Text with bytes that have no character in it is ISO 8859-1 (Latin-1)."""
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def detect_separator(data: bytes, required: Sequence[str], keys: Sequence[str], header: bool, usual: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,24 @@ from locb.logs.targets import FixedTarget
 FOLDS = 5  # folds of users for the model of rewards; the model of a fold is fitted on the other folds
 RIDGE = 1.0  # penalty of the model of rewards
 MAX_CELLS = 10_000_000  # entries of a table of groups and rows of features
+MAX_ARM_CELLS = 1_000_000  # entries of a table of groups and arms
+MIN_ARM_GROUPS = 20  # minimum size of this table, in groups
+FALSE_ALARM = 0.01  # maximum probability that the mean weight of an arm exceeds its margin by chance
 MAX_MODEL_GROUPS = 500  # groups of users in the bootstrap of the direct method, which fits the model in each replicate
+
+
+class ArmWeights(NamedTuple):
+    """Weights 1 / propensity of the decisions in which an arm was chosen, one entry per arm.
+
+    If all propensities are right, the expected sum of these weights is the number of decisions in which the arm had a
+    probability above 0.
+    """
+
+    offers: Floats  # decisions that offer the arm
+    chosen: Floats  # decisions in which the arm was chosen
+    uniform: Floats  # expected number of these decisions if all offered arms are equally probable
+    mean: Floats  # sum of the weights, divided by ``offers``
+    margin: Floats  # distance of the mean weight from 1 that can be due to chance
 
 
 class FixedEstimators:
@@ -151,6 +169,43 @@ class FixedEstimators:
             return value, None
         totals = counts @ base
         return value, _symmetric(values - totals[:, 0] / totals[:, 1], n_groups)
+
+    def arm_weights(self) -> ArmWeights:
+        """Return the weights of the arms of the log. All arms must have ids.
+
+        The margin is that of Bernstein's inequality for all arms together. The variance of 1 / propensity is at most
+        1 / (smallest propensity) − 1 per decision. If the choices for a user depend on each other, the variance is
+        multiplied by the design effect: the sum of squared deviations of users, divided by that of independent choices.
+        """
+        from scipy import sparse
+
+        log, sizes, n_arms = self.log, self.log.offers.sizes, len(self.log.arm_ids)
+        maximum = max(MIN_ARM_GROUPS, MAX_ARM_CELLS // n_arms)
+        groups, n_groups = make_groups(self._clusters, self._n_clusters, maximum, self.seed)
+        arms = np.ones(len(log.offers.arms), np.int8), log.offers.arms, log.offers.offsets
+        offered = sparse.csr_matrix(arms, shape=(len(sizes), n_arms))
+        deviations, lists = np.zeros((n_groups, n_arms)), np.zeros(len(sizes))
+        chosen, totals = np.zeros((2, n_arms))
+        for span in blocks(len(log)):
+            part = log.select(span)
+            group, arm, weight = groups[span], part.arms_of(part.chosen), 1.0 / part.propensities
+            used, index = np.unique(part.offer, return_inverse=True)
+            cells = sparse.csr_matrix((np.ones(len(part)), (group, index)), shape=(n_groups, len(used)))
+            deviations -= (cells @ offered[used]).toarray()
+            np.add.at(deviations, (group, arm), weight)
+            np.add.at(totals, arm, weight)
+            np.add.at(chosen, arm, 1.0)
+            lists += np.bincount(part.offer, minlength=len(sizes))
+        offers = lists @ offered
+        smallest = float(log.propensities.min())
+        variance = (lists * (sizes - 1.0 if log.is_uniform else 1.0 / smallest - 1.0)) @ offered
+        squares = (deviations**2).sum(axis=0)
+        effect = max(1.0, float(squares.sum() / max(variance.sum(), 1e-100)))
+        log_level = math.log(2 * n_arms / FALSE_ALARM)
+        largest = effect / smallest * log_level / 3
+        margin = largest + np.sqrt(largest**2 + 2 * log_level * np.maximum(effect * variance, squares))
+        known = np.maximum(offers, 1.0)
+        return ArmWeights(offers, chosen, (lists / sizes) @ offered, totals / known, margin / known)
 
     def diagnose(self, target: FixedTarget) -> Weights:
         """Return the diagnostics of the weights of a policy."""

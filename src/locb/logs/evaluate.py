@@ -15,7 +15,7 @@ from locb.logs.bootstrap import Interval, mean_limits
 from locb.logs.estimators import FixedEstimators
 from locb.logs.log import Log
 from locb.logs.replay import Terms, learning_curve, replay
-from locb.logs.results import Evaluation, PolicyEvaluation, PolicyValue, Weights, decide
+from locb.logs.results import UNDECIDED, Evaluation, PolicyEvaluation, PolicyValue, Weights, decide
 from locb.logs.saved_replays import SavedReplays
 from locb.logs.targets import LOGGED, FixedTarget, LearningTarget, make_target, name_policies
 
@@ -23,6 +23,7 @@ MIN_EFFECTIVE = 30  # effective decisions below which there is no verdict
 MAX_SHARE = 0.1  # share of one decision in the sum of weights above which there is a warning
 MEAN_WEIGHT_MARGIN = 1.7  # maximum distance of the mean weight from 1, in half widths of its 95% interval
 MEAN_WEIGHT_SLACK = 0.01  # distance of the mean weight from 1, or share of unsupported choices, that allows a verdict
+UNUSABLE_COLUMN = "column {!r} has no usable propensity: correct the column or the options with which it is read"
 NO_PROPENSITIES = (
     "the log has no propensities, so the rewards of other choices cannot be estimated reliably; record the probability "
     "of each chosen arm, or, if all arms were equally probable, set propensity to 'uniform'"
@@ -118,6 +119,12 @@ def usable_decisions(log: Log, notes: list[str]) -> Log:
     return log if rewarded.all() else log.select(rewarded)
 
 
+def explain_no_propensities(log: Log) -> str:
+    """Return why a log without propensities gives no verdict, and what to do."""
+    column = (log.columns or {}).get("propensity", "none").removesuffix(" (detected)")
+    return NO_PROPENSITIES if column == "none" else UNUSABLE_COLUMN.format(column)
+
+
 class _Run:
     """State of one evaluation."""
 
@@ -142,6 +149,7 @@ class _Run:
         self.estimators = FixedEstimators(self.log, self.replicates, self.seed)
         self.limits = mean_limits(self.log.rewards)
         self.has_propensities = log.has_propensities
+        self.problems = check_choices(self.estimators, self.notes) if self.has_propensities else []
         self.curves: dict[str, list[tuple[int, float]]] = {}
 
     def run(self, policies: dict[str, Any], baseline: Any) -> Evaluation:
@@ -180,7 +188,7 @@ class _Run:
         if isinstance(target, LearningTarget):
             raise ParameterError("baseline", f" must be a fixed policy, such as 'logged' or 'random', not {name!r}")
         if not self.has_propensities:
-            raise ParameterError("baseline", f" must be 'logged', not {name!r}: {NO_PROPENSITIES}")
+            raise ParameterError("baseline", f" must be 'logged', not {name!r}: {explain_no_propensities(self.log)}")
         return name, target
 
     def _base_terms(self, estimator: str, base: FixedTarget | None) -> Terms:
@@ -209,14 +217,14 @@ class _Run:
 
     def _decide(self, name: str, base_name: str, value: PolicyValue | None, problems: Sequence[str]) -> tuple[str, str]:
         low, high = self.limits
-        return decide(name, base_name, value, len(self.log), problems, largest=high - low)
+        return decide(name, base_name, value, len(self.log), [*self.problems, *problems], largest=high - low)
 
     def _evaluate_fixed(self, target: FixedTarget, base_name: str, base: FixedTarget | None) -> PolicyEvaluation:
         estimators = self.estimators
         if not self.has_propensities:
             value, difference = estimators.direct_method(target, self._base_terms("dm", base))
             values = [PolicyValue("dm", value, difference, assumes_model=True)]
-            verdict, sentence = self._decide(target.name, base_name, values[0], [NO_PROPENSITIES])
+            verdict, sentence = self._decide(target.name, base_name, values[0], [explain_no_propensities(self.log)])
             return PolicyEvaluation(target.name, "fixed", values, None, verdict, sentence)
         names = ["dr", "snips", "ips"]
         if self.log.is_uniform and target.choice is not None:
@@ -235,8 +243,9 @@ class _Run:
 
     def _evaluate_learning(self, target: LearningTarget, base_name: str, base: FixedTarget | None) -> PolicyEvaluation:
         if not self.has_propensities:
-            verdict, sentence = self._decide(target.name, base_name, None, [NO_PROPENSITIES])
-            return PolicyEvaluation(target.name, "learning", [], None, verdict, sentence, [NO_PROPENSITIES])
+            reason = explain_no_propensities(self.log)
+            verdict, sentence = self._decide(target.name, base_name, None, [reason])
+            return PolicyEvaluation(target.name, "learning", [], None, verdict, sentence, [reason])
         base_terms = self._base_terms("replay", base)
         report = lambda share: self.progress(target.name, share)  # noqa: E731 - a callback
         run = replay(self.log, target, base_terms, self.replays, self.seed, report, self.saved)
@@ -253,10 +262,46 @@ class _Run:
             f"A decision is accepted with a probability of {run.rate:.3g}, the smallest propensity"
         )
         verdict, sentence = self._decide(target.name, base_name, value, problems)
+        if verdict == UNDECIDED and self.log.arm_ids and not self.problems:
+            share = f"{accepted:,} of {len(self.log):,} decisions ({accepted / len(self.log):.1%})"
+            note += (
+                f". It used {share}; a fixed policy, such as arm:{self.log.arm_ids[0]}, is estimated from all of them"
+            )
         values = [] if math.isnan(value.value.value) else [value]
         return PolicyEvaluation(
             target.name, "learning", values, weights, verdict, sentence, [*problems, *warnings, note]
         )
+
+
+def check_choices(estimators: FixedEstimators, notes: list[str]) -> list[str]:
+    """Return the problem of a log whose choices contradict its propensities, which forbids all verdicts.
+
+    An explanation is added to ``notes``. If propensities are not uniform, a small mean weight is no contradiction: the
+    arm can have had probability 0 in some decisions.
+    """
+    log = estimators.log
+    if not log.arm_ids or (log.offers.arms < 0).any():
+        return []
+    arms, is_uniform = estimators.arm_weights(), log.is_uniform
+    distance = np.abs(arms.mean - 1.0) if is_uniform else arms.mean - 1.0
+    excess = np.where(arms.offers > 0, distance / np.maximum(arms.margin, MEAN_WEIGHT_SLACK), 0.0)
+    worst, wrong = int(excess.argmax()), int((excess > 1.0).sum())
+    if not wrong:
+        return []
+    found = f"arm {log.arm_ids[worst]!r} was chosen {arms.chosen[worst]:,.0f} times"
+    if is_uniform:
+        found += f" instead of about {arms.uniform[worst]:,.0f} times"
+        cause = "the offered arms were not equally probable"
+    else:
+        cause = "some propensities are too small"
+    found += f", and its mean weight is {arms.mean[worst]:.3f} instead of {'' if is_uniform else 'at most '}1"
+    notes.append(
+        f"the choices of the log contradict its propensities for {wrong:,} of {len(log.arm_ids):,} arms, most for "
+        f"{log.arm_ids[worst]!r}: a distance of its mean weight from 1 of up to {arms.margin[worst]:.3f} can be due to "
+        f"chance. There are no verdicts, because {cause}, or the offered arms or the decisions of the log are "
+        "incomplete"
+    )
+    return [f"the choices of the log contradict its propensities: {found}"]
 
 
 def check_weights(weights: Weights) -> tuple[list[str], list[str]]:

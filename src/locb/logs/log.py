@@ -136,16 +136,18 @@ class Log:
         **options
             For "table" and "store": ``user`` (a column, or several columns that identify the user together),
             ``chosen``, ``arms``, ``reward``, ``propensity``, ``time``, ``features`` (columns that describe the chosen
-            arm), ``dim``, ``decimal``, ``missing_reward``, ``separator`` and ``header``. Columns that are not given are
-            found by their names. See :func:`locb.logs.readers.table_logs.read_table`.
-            For "dsjson": ``user``, ``dim``. For "open-bandit": ``position``, ``items``. For "yahoo": ``n_clusters``.
+            arm), ``dim``, ``decimal``, ``missing_reward``, ``separator``, ``header`` and ``allow_skipped``. Columns
+            that are not given are found by their names. See :func:`locb.logs.readers.table_logs.read_table`.
+            For "dsjson": ``user``, ``dim``. For "open-bandit": ``position``, ``items``, ``allow_skipped``. For "yahoo":
+            ``n_clusters``.
 
         Raises
         ------
         FileNotFoundError
             If a file does not exist.
         ValueError
-            If the source has no usable row, lacks a column, or an option is invalid.
+            If the source has no usable row or lacks a column, more than half of the rows of a table cannot be used
+            (unless ``allow_skipped`` is True), or an option is invalid.
 
         Examples
         --------

@@ -6,6 +6,7 @@ import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from locb.policies.base.reward_scale import HIGHEST, LOWEST, MIN_SIZE
 from locb.policies.registry import policy_spec
 
 LOGGED, FIRST, RANDOM, ARM_PREFIX = "logged", "first", "random", "arm:"
+MAX_LISTED = 10  # arms in an error message
 FIXED_NAMES = (LOGGED, FIRST, RANDOM, f"{ARM_PREFIX}ID")
 
 
@@ -170,9 +172,11 @@ def _named_target(name: str, policy: str, log: Log, parameters: Mapping[str, Any
         return FixedTarget(name)
     if policy.startswith(ARM_PREFIX):
         arm = policy.removeprefix(ARM_PREFIX)
-        index = list(log.arm_ids).index(arm) if arm in log.arm_ids else -1
+        if arm not in log.arm_ids:
+            raise ParameterError("policies", f": the log has no arm {arm!r}{_list_arms(arm, log.arm_ids)}")
+        index = list(log.arm_ids).index(arm)
         positions = by_block(np.int32, len(log.offers), lambda lists: _positions(log, lists, index))
-        if index < 0 or (positions < 0).any():
+        if (positions < 0).any():
             raise ParameterError(
                 "policies", f": arm {arm!r} is not offered in every decision; choose an arm that every decision offers"
             )
@@ -187,6 +191,18 @@ def _named_target(name: str, policy: str, log: Log, parameters: Mapping[str, Any
     if "seed" in accepted and "seed" not in arguments:
         return LearningTarget(name, lambda seed: make_policy(policy, **arguments, seed=seed), identity)
     return LearningTarget(name, lambda _: make_policy(policy, **arguments), identity)
+
+
+def _list_arms(unknown: str, arm_ids: Sequence[str]) -> str:
+    """Return the ids of arms as text, the closest to an unknown id first."""
+    lower = {arm.lower(): arm for arm in reversed(arm_ids)}
+    close = [lower[arm] for arm in get_close_matches(unknown.lower(), lower, n=MAX_LISTED)]
+    listed = list(dict.fromkeys([*close, *arm_ids[:MAX_LISTED]]))[:MAX_LISTED]
+    if not listed:
+        return ": its arms have no ids"
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    rest = f" and {len(arm_ids) - len(listed):,} others" if len(arm_ids) > len(listed) else ""
+    return f"{hint} Its arms are {', '.join(map(repr, listed))}{rest}"
 
 
 def _positions(log: Log, lists: slice, arm: int) -> Ints:

@@ -17,7 +17,7 @@ from locb.common.validation import ParameterError, check_int
 from locb.evaluation.confidence_intervals import student_quantile
 from locb.logs.bootstrap import Interval, mean_limits, random_stream
 from locb.logs.estimators import FixedEstimators
-from locb.logs.evaluate import MIN_EFFECTIVE, NO_PROPENSITIES, usable_decisions
+from locb.logs.evaluate import MIN_EFFECTIVE, check_choices, explain_no_propensities, usable_decisions
 from locb.logs.log import Log
 from locb.logs.replay import Terms, replay_accepted
 from locb.logs.results import PolicyValue, Tuning, TuningCandidate, decide
@@ -131,7 +131,7 @@ def tune(
     notes: list[str] = []
     used = usable_decisions(log, notes)
     if not used.has_propensities:
-        raise ParameterError("propensity", f" must be known to tune a policy: {NO_PROPENSITIES}")
+        raise ParameterError("propensity", f" must be known to tune a policy: {explain_no_propensities(used)}")
     if not used.has_users:
         raise ParameterError(
             "user", " must name the column of users: the log has no user ids, and a fold is a set of users"
@@ -273,7 +273,7 @@ def _summarize(entries: list[_Entry], sums: _Sums, log: Log, notes: list[str], s
     low, high = mean_limits(log.rewards)
     value, difference = _interval(found.held_out, of_choice[0]), _interval(found.difference, of_choice[1])
     accepted = float(sums.counts.sum(axis=1)[np.arange(folds), found.chosen].sum())
-    problems = []
+    problems = check_choices(FixedEstimators(log, 100, settings["seed"]), notes)
     if accepted < MIN_EFFECTIVE:
         problems.append(
             f"only {accepted:.0f} decisions agree with the choice, and at least {MIN_EFFECTIVE} are required"

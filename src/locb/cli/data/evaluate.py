@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from locb.cli.common import console, parameter_pair, print_written, resumable_replays
 from locb.cli.data.log_options import (
+    AllowSkipped,
     Arms,
     Chosen,
     Decimal,
@@ -76,6 +77,7 @@ def evaluate(
     decimal: Decimal = None,
     separator: Separator = None,
     no_header: NoHeader = False,
+    allow_skipped: AllowSkipped = False,
     dim: Dim = None,
     position: Position = None,
     output: Annotated[
@@ -111,6 +113,7 @@ def evaluate(
         feature,
         separator,
         no_header,
+        allow_skipped,
         chosen=chosen,
         arms=arms,
         reward=reward,

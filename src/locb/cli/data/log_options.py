@@ -76,6 +76,14 @@ NoHeader = Annotated[
     bool,
     typer.Option("--no-header", help="Text files have no header; columns are numbers from 1.", rich_help_panel=LOG),
 ]
+AllowSkipped = Annotated[
+    bool,
+    typer.Option(
+        "--allow-skipped",
+        help="Continue if more than half of the rows cannot be used. Without this option, that is an error.",
+        rich_help_panel=LOG,
+    ),
+]
 Dim = Annotated[
     int | None,
     typer.Option(help="Number of features into which named features of arms are hashed.", rich_help_panel=LOG),
@@ -87,7 +95,12 @@ Position = Annotated[
 
 
 def reading_options(
-    user: list[str] | None, feature: list[str] | None, separator: str | None, no_header: bool, **others: Any
+    user: list[str] | None,
+    feature: list[str] | None,
+    separator: str | None,
+    no_header: bool,
+    allow_skipped: bool = False,
+    **others: Any,
 ) -> dict[str, Any]:
     """Return the options of ``Log.read`` that are given on the command line."""
     options = others | {
@@ -95,6 +108,7 @@ def reading_options(
         "features": feature or None,
         "separator": {"tab": "\t"}.get(separator or "", separator),
         "header": False if no_header else None,
+        "allow_skipped": allow_skipped or None,
     }
     return {name: value for name, value in options.items() if value is not None}
 

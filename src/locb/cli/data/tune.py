@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from locb.cli.common import console, print_written, resumable_replays
 from locb.cli.data.log_options import (
+    AllowSkipped,
     Arms,
     Chosen,
     Decimal,
@@ -71,6 +72,7 @@ def tune(
     decimal: Decimal = None,
     separator: Separator = None,
     no_header: NoHeader = False,
+    allow_skipped: AllowSkipped = False,
     dim: Dim = None,
     position: Position = None,
     output: Annotated[Path, typer.Option(help="Folder of report.html and tuning.json.", rich_help_panel=SIZE)] = Path(
@@ -98,6 +100,7 @@ def tune(
         feature,
         separator,
         no_header,
+        allow_skipped,
         chosen=chosen,
         arms=arms,
         reward=reward,

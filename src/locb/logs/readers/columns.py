@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from locb.common.validation import ParameterError, check_choice
+from locb.datasets.column_values import MISSING_WORDS, TimeParser, bare_numbers, choose_decimal, decimal_signs
 
 # Usual names of columns, most specific first, as ``normalize`` returns them.
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
@@ -27,6 +28,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
 }
 REQUIRED = ("chosen",)
 MEANINGS = {"user": "the user", "chosen": "the chosen arm", "reward": "the reward"}
+COMMA_NUMBER = r"^[-+]?(\d+|[1-9]\d{0,2}(\.\d{3})+)(,\d*)?$"
 UNIFORM = "uniform"  # value of propensity: each arm was chosen with the same probability
 
 
@@ -46,6 +48,7 @@ class TableOptions:
     missing_reward: float | None = None
     separator: str | None = None
     header: bool = True
+    allow_skipped: bool = False
 
     def __post_init__(self) -> None:
         if self.decimal is not None:
@@ -67,6 +70,7 @@ class Columns:
     time: str | None = None
     features: list[str] = field(default_factory=list)
     detected: list[str] = field(default_factory=list)  # parts whose columns were found by their names
+    notes: list[str] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:
@@ -92,6 +96,72 @@ class Columns:
         if self.features:
             parts["features"] = ", ".join(self.features)
         return {name: text + (" (detected)" if name in self.detected else "") for name, text in parts.items()}
+
+
+@dataclass(frozen=True)
+class ColumnFormats:
+    """Formats of columns that depend on all their values.
+
+    Attributes
+    ----------
+    decimals : dict of str to str
+        Decimal separator of each column of numbers that is text.
+    numeric_features : list of str
+        Columns of ``decimals`` that describe arms, and have a decimal comma. Other text that describes arms is labels.
+    whole : set of str
+        Columns of ids that are floats, but have only whole numbers.
+    times : TimeParser or None
+        Parser of the column of times.
+    """
+
+    decimals: dict[str, str]
+    numeric_features: list[str]
+    whole: set[str]
+    times: TimeParser | None
+
+    @classmethod
+    def detect(cls, frames: Sequence[Any], columns: Columns, decimal: str | None) -> ColumnFormats:
+        """Return the formats of the columns of lazy frames. ``decimal`` is the decimal separator; None to detect it."""
+        import polars as pl
+
+        frame = pl.concat(frames)
+        schema = frame.collect_schema()
+        numbers = [name for name in (columns.reward, columns.propensity) if isinstance(name, str) and name != UNIFORM]
+        texts = dict.fromkeys(
+            name for name in [*numbers, *columns.features] if schema[name] in (pl.String, pl.Categorical, pl.Enum)
+        )
+        facts: dict[str, Any] = {}
+        for name in texts:
+            text = bare_numbers(pl.col(name).cast(pl.String))
+            facts[f"decimal {name}"] = decimal_signs(text)
+            if name in columns.features:
+                is_number = text.str.contains(COMMA_NUMBER) | text.is_in(list(MISSING_WORDS))
+                facts[f"numeric {name}"] = is_number.fill_null(True).all() & text.str.contains(",", literal=True).any()
+        for name in columns.keys:
+            if schema[name].is_float():
+                known = pl.col(name).fill_nan(None)
+                whole = known.cast(pl.Int64, strict=False) == known
+                facts[f"whole {name}"] = whole.fill_null(True).all()
+        found = frame.select(**facts).collect(engine="streaming").row(0, named=True) if facts else {}
+        numeric = [name for name in texts if name in numbers or found[f"numeric {name}"]]
+        decimals = choose_decimals({name: found[f"decimal {name}"] for name in numeric}, decimal)
+        return cls(
+            decimals,
+            [name for name in numeric if name in columns.features and decimals[name] == ","],
+            {name for name in columns.keys if found.get(f"whole {name}")},
+            TimeParser.detect(frame, columns.time) if columns.time else None,
+        )
+
+
+def choose_decimals(signs: dict[str, Any], decimal: str | None) -> dict[str, str]:
+    """Return the decimal separator of each column with the given ``decimal_signs``; ``decimal`` if it is given.
+
+    A column that could have either separator ("1,234") has a comma if another column has one.
+    """
+    chosen = {name: decimal or choose_decimal(found) for name, found in signs.items()}
+    if "," in chosen.values():
+        chosen |= {name: "," for name, found in signs.items() if not any(found)}
+    return chosen
 
 
 def normalize(name: str) -> str:
@@ -130,6 +200,9 @@ def find_columns(
             setattr(columns, part, [found] if part == "user" else found)
             columns.detected.append(part)
             taken.add(found)
+    ignored = [usual[name] for name in USUAL_NAMES["propensity"] if name in usual and usual[name] not in taken]
+    if columns.propensity is not None and "propensity" not in columns.detected and ignored:
+        columns.notes.append(f"column {ignored[0]!r} is ignored, because propensity is {columns.propensity!r}")
     for part in required:
         if not getattr(columns, part):
             raise ParameterError(

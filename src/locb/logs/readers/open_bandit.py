@@ -23,6 +23,7 @@ class OpenBanditOptions:
 
     position: int | None = None
     items: str | Path | None = None
+    allow_skipped: bool = False
 
 
 def read_open_bandit(files: list[Path], options: OpenBanditOptions) -> Log:
@@ -39,6 +40,7 @@ def read_open_bandit(files: list[Path], options: OpenBanditOptions) -> Log:
         ``position``: use only the rows of this position (1, 2 or 3). By default, all rows are used, although the
         position influences the clicks. ``items``: path of item_context.csv, whose columns become the features of the
         items. By default, the file in the folder of the first file is used; without it, items have only ids.
+        ``allow_skipped``: whether more than half of the rows may be skipped.
     """
     import polars as pl
 
@@ -70,6 +72,7 @@ def read_open_bandit(files: list[Path], options: OpenBanditOptions) -> Log:
         reward="click",
         propensity="propensity_score",
         time="timestamp" if "timestamp" in names else None,
+        allow_skipped=options.allow_skipped,
     )
     log = read_table(rows, table_options)
     if items is not None:

@@ -10,17 +10,10 @@ import numpy as np
 
 from locb.common.arrays import Bools, Floats, IndexArray
 from locb.common.validation import MAX_REWARD, ParameterError, check_float, check_int
-from locb.datasets.column_values import (
-    TextIndex,
-    TimeParser,
-    bare_numbers,
-    choose_decimal,
-    decimal_signs,
-    parse_numbers,
-)
+from locb.datasets.column_values import TextIndex, parse_numbers
 from locb.logs.arm_features import DEFAULT_DIM, described_features
 from locb.logs.log import MIN_PROPENSITY, Log, Offers, SkippedRows
-from locb.logs.readers.columns import UNIFORM, Columns, TableOptions, find_columns
+from locb.logs.readers.columns import UNIFORM, ColumnFormats, Columns, TableOptions, find_columns
 from locb.logs.readers.log_parts import LogParts
 from locb.logs.readers.offers import ColumnOffers, one_list
 from locb.logs.readers.table_parts import EXPORT_COLUMNS, TablePart, needed_columns, open_files, to_lazy
@@ -44,8 +37,13 @@ def read_table(source: Any, options: TableOptions) -> Log:
         ``missing_reward`` replaces missing rewards. ``propensity``: column of the probability of the chosen arm,
         "uniform" if all arms had the same probability, or a number. ``time``: column of the time. ``features``:
         columns that describe the chosen arm. ``dim``: number of features into which named features of arms are hashed.
-        ``decimal``: decimal separator. ``separator``, ``header``: format of text files. A column that is not given is
-        found by its name.
+        ``decimal``: decimal separator. ``separator``, ``header``: format of text files. ``allow_skipped``: whether more
+        than half of the rows may be skipped. A column that is not given is found by its name.
+
+    Raises
+    ------
+    ValueError
+        If more than half of the rows cannot be used, unless ``allow_skipped`` is True.
     """
     if isinstance(source, list):
         parts, columns = open_files(source, options)
@@ -69,32 +67,6 @@ def _length_of_context(parts: Sequence[TablePart]) -> int | None:
     return None
 
 
-class _Formats:
-    """Formats of columns that depend on all their values: decimal separator, times, and ids that are whole numbers."""
-
-    def __init__(self, parts: Sequence[TablePart], columns: Columns, options: TableOptions) -> None:
-        import polars as pl
-
-        frame = pl.concat([part.frame for part in parts])
-        schema = frame.collect_schema()
-        numbers = [name for name in (columns.reward, columns.propensity) if isinstance(name, str) and name != UNIFORM]
-        facts: dict[str, Any] = {}
-        texts = [name for name in numbers if schema[name] in (pl.String, pl.Categorical, pl.Enum)]
-        for name in dict.fromkeys(texts):
-            if options.decimal is None:
-                text = bare_numbers(pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase())
-                facts[f"decimal {name}"] = decimal_signs(text)
-        for name in columns.keys:
-            if schema[name].is_float():
-                known = pl.col(name).fill_nan(None)
-                whole = known.cast(pl.Int64, strict=False) == known
-                facts[f"whole {name}"] = whole.fill_null(True).all()
-        found = frame.select(**facts).collect(engine="streaming").row(0, named=True) if facts else {}
-        self.decimals = {name: options.decimal or choose_decimal(found[f"decimal {name}"]) for name in texts}
-        self.whole = {name for name in columns.keys if found.get(f"whole {name}")}
-        self.times = TimeParser.detect(frame, columns.time) if columns.time else None
-
-
 class _TableReader:
     """Reader of a table in batches. It collects the usable rows, and the reasons for which rows are skipped."""
 
@@ -102,9 +74,9 @@ class _TableReader:
         self, parts: Sequence[TablePart], columns: Columns, options: TableOptions, dim: int, is_export: bool
     ) -> None:
         self.parts, self.columns, self.options, self.is_export = parts, columns, options, is_export
-        self.formats = _Formats(parts, columns, options)
+        self.formats = ColumnFormats.detect([part.frame for part in parts], columns, options.decimal)
         self.skipped: dict[tuple[int, str], SkippedRows] = {}  # by number of the check and reason
-        self.notes: list[str] = []
+        self.notes = list(columns.notes)
         self.offers = ColumnOffers(dim) if columns.arms else None
         self.catalogue = None if columns.catalogue is None else list(dict.fromkeys(columns.catalogue))
         self.users, self.chosen_ids = TextIndex(), TextIndex()
@@ -165,6 +137,8 @@ class _TableReader:
             times=arrays["time"] if columns.time else None,
         )
         skipped = [self.skipped[key] for key in sorted(self.skipped, key=lambda key: key[0])]  # stable
+        if not self.options.allow_skipped:
+            _check_skipped(skipped, n_rows)
         return parts.finish(columns.describe(), skipped, self.notes)
 
     def _propensities(self, values: Floats, offers: Offers, offer: IndexArray) -> Floats:
@@ -188,6 +162,17 @@ class _TableReader:
         described, notes = described_features(frame, self.columns.chosen, self.columns.features, pl.Series(arm_ids))
         self.notes += notes
         return described
+
+
+def _check_skipped(skipped: Sequence[SkippedRows], used: int) -> None:
+    """Raise a ValueError if more than half of the rows are skipped; the others may not represent the log."""
+    count = sum(rows.count for rows in skipped)
+    if count > used > 0:
+        reasons = "; ".join(map(str, skipped))
+        raise ValueError(
+            f"{count:,} of {used + count:,} rows cannot be used, which is more than half: {reasons}. Correct the log "
+            f"or the options, or set allow_skipped to True (--allow-skipped) to use the other {used:,} rows"
+        )
 
 
 def _batches(part: TablePart) -> Iterator[Any]:
@@ -250,14 +235,19 @@ class _Batch:
             self._skip(wrong, f"the time ({name}) is missing or has an unknown format", name)
         values |= self._arms(chosen_ids)
         if isinstance(columns.propensity, str) and columns.propensity != UNIFORM:
-            values["propensity"] = self._propensities(columns.propensity)
+            kind = f"from {MIN_PROPENSITY:g} to 1"
+            values["propensity"] = self._numbers("propensity", columns.propensity, MIN_PROPENSITY, 1.0, kind)
         if columns.user:
             values["user"] = values["user"].filter(pl.Series(self.usable))
             reader.rows["user"].append(reader.users.encode(values.pop("user")))
         for name, column in values.items():
             reader.rows[name].append(column[self.usable])
+        described = self.frame.filter(pl.Series(self.usable)) if reader.described else self.frame
+        for name in self.formats.numeric_features:
+            numbers, _ = parse_numbers(described[name], self.formats.decimals[name])
+            described = described.with_columns(pl.Series(name, numbers))
         for descriptions in reader.described:
-            descriptions.add(self.frame.filter(pl.Series(self.usable)))
+            descriptions.add(described)
 
     def _skip(self, wrong: Bools, reason: str, column: str = "", check: int | None = None) -> None:
         """Mark rows as not usable. Rows that are already marked are not counted again."""
@@ -268,8 +258,9 @@ class _Batch:
         self.usable[rows] = False
         examples = []
         for row in rows[:EXAMPLES].tolist():
-            value = f": {str(self.frame[column][row])[:60]!r}" if column else ""
-            examples.append(f"{self.name}row {self.start + row + 1}{value}")
+            value = self.frame[column][row] if column else ""
+            text = "empty" if value is None else repr(str(value)[:60])
+            examples.append(f"{self.name}row {self.start + row + 1}" + (f": {text}" if column else ""))
         self.reader.skip(key, SkippedRows(reason, int(rows.size), tuple(examples)))
 
     def _ids(self, names: Sequence[str], reason: str) -> Any:
@@ -291,11 +282,23 @@ class _Batch:
         self._skip(joined.is_null().to_numpy(), reason)
         return joined.fill_null("")
 
+    def _numbers(self, part: str, column: str, low: float, high: float, kind: str) -> Floats:
+        """Return the numbers of a column, NaN if missing. Rows without one from ``low`` to ``high`` are skipped."""
+        decimal = self.formats.decimals.get(column)
+        values, wrong = parse_numbers(self.frame[column], decimal)
+        wrong |= (values < low) | (values > high)
+        other, is_other = {".": ",", ",": "."}.get(decimal or ""), np.zeros(len(wrong), bool)
+        if other and wrong.any():
+            numbers, _ = parse_numbers(self.frame[column], other)
+            is_other = wrong & (numbers >= low) & (numbers <= high)
+        separators = f"with the decimal separator {decimal!r}, but is with {other!r}: set decimal to {other!r}"
+        self._skip(is_other, f"the {part} ({column}) is not {kind} {separators} (--decimal {other})", column)
+        self._skip(wrong, f"the {part} ({column}) is not {kind}", column)
+        return values
+
     def _rewards(self, column: str) -> Floats:
         reader, options = self.reader, self.reader.options
-        rewards, wrong = parse_numbers(self.frame[column], self.formats.decimals.get(column))
-        wrong |= np.abs(rewards) > MAX_REWARD
-        self._skip(wrong, f"the reward ({column}) is not a number", column)
+        rewards = self._numbers("reward", column, -MAX_REWARD, MAX_REWARD, "a number")
         if options.missing_reward is not None:
             value = check_float("missing_reward", options.missing_reward, -MAX_REWARD)
             reader.replaced += int((np.isnan(rewards) & self.usable).sum())
@@ -326,9 +329,3 @@ class _Batch:
             found["chosen"][known] = reader.chosen_ids.encode(chosen_ids.filter(pl.Series(known)))
         self._skip(found["chosen"] < 0, "the chosen arm is not among the offered arms", self.columns.chosen, last)
         return found
-
-    def _propensities(self, column: str) -> Floats:
-        values, wrong = parse_numbers(self.frame[column], self.formats.decimals.get(column))
-        wrong |= (values < MIN_PROPENSITY) | (values > 1.0)
-        self._skip(wrong, f"the propensity ({column}) is not from {MIN_PROPENSITY:g} to 1", column)
-        return values

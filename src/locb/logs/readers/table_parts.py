@@ -15,6 +15,7 @@ from locb.datasets.table_files import (
     TEXT_SEPARATORS,
     TextFormat,
     check_text_format,
+    decode_windows,
     file_suffix,
     read_frame,
 )
@@ -40,6 +41,7 @@ def open_files(files: list[Path], options: TableOptions) -> tuple[list[TablePart
     import polars as pl
 
     frames: list[Any] = []
+    notes: list[str] = []
     columns = None
     for path in files:
         source = Source(path)
@@ -65,13 +67,20 @@ def open_files(files: list[Path], options: TableOptions) -> tuple[list[TablePart
                 columns = columns or find_columns(_header(source, separator), options, path.name)
             given = given_columns(options) if suffix not in READERS else []
             names, keys = (given, given) if columns is None else (columns.names, columns.keys)
-            frame = _scan_text(source, names, keys, text_format) if suffix not in READERS else None
+            frame = None
+            try:
+                frame = _scan_text(source, names, keys, text_format) if suffix not in READERS else None
+            except UnicodeDecodeError:
+                notes.append(
+                    f"{path.name} is not in UTF-8 and is read as Windows-1252; if it has another encoding, convert it"
+                )
             if frame is None:
                 frame = read_frame(source, names, keys, text_format).lazy()
             columns = columns or find_columns(frame.collect_schema().names(), options, path.name)
             frame = frame.select(columns.names)
         frames.append(frame.with_columns(pl.col(column).cast(pl.String) for column in columns.keys))
     assert columns is not None  # noqa: S101 - there is at least one file
+    columns.notes += notes
     if len(frames) > 1:
         schema: Any = pl.concat(frames, how="vertical_relaxed").collect_schema()
         frames = [frame.cast(schema) for frame in frames]
@@ -85,7 +94,13 @@ def needed_columns(columns: Columns, available: Sequence[str]) -> list[str]:
 
 
 def _scan_text(source: Source, names: Sequence[str], keys: Sequence[str], text_format: TextFormat) -> Any:
-    """Return a text file as a lazy frame; None if it must be loaded, or if loading it raises an error."""
+    """Return a text file as a lazy frame; None if it must be loaded, or if loading it raises an error.
+
+    Raises
+    ------
+    UnicodeDecodeError
+        If the file is not in UTF-8. It must then be loaded.
+    """
     import polars as pl
 
     separator = str(text_format.separator)
@@ -94,7 +109,7 @@ def _scan_text(source: Source, names: Sequence[str], keys: Sequence[str], text_f
     try:
         schema = _infer_schema(source, names, keys, separator)
         return pl.scan_csv(source.path, separator=separator, schema=schema) if schema else None
-    except (pl.exceptions.PolarsError, UnicodeDecodeError):
+    except pl.exceptions.PolarsError:
         return None
 
 
@@ -156,8 +171,11 @@ def _end_of_row(text: bytes) -> int:
 
 def _first_line(source: Source) -> str:
     with source.open() as stream:
-        line: str = next((line for line in stream if line.strip()), b"").decode("utf-8-sig", "replace").rstrip("\r\n")
-    return line
+        line = next((line for line in stream if line.strip()), b"")
+    try:
+        return str(line.decode("utf-8-sig")).rstrip("\r\n")
+    except UnicodeDecodeError:
+        return decode_windows(line).rstrip("\r\n")
 
 
 def guess_separator(source: Source, suffix: str) -> str:
