@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiled_calls import call_compiled
-from locb.kernels.common import arm_scoring, linear_algebra
+from locb.kernels.common import arm_scoring, eigenvalues, linear_algebra
 
 pytestmark = pytest.mark.interpreted
 
@@ -47,7 +47,7 @@ def test_largest_eigenvalue(seed: int, d: int, m: int) -> None:
     xs, _ = sample_observations(seed, d, m)
     inverse = np.linalg.inv(np.eye(d) + xs.T @ xs)
     row = np.concatenate([np.zeros(d), pack_symmetric(inverse)])[None, :].copy()
-    found = call_compiled(linear_algebra.largest_eigenvalue)(row, 0, np.empty((d + 3, d)))
+    found = call_compiled(eigenvalues.largest_eigenvalue)(row, 0, np.empty((d + 3, d)))
     assert found == pytest.approx(np.linalg.eigvalsh(inverse)[-1], rel=1e-12)
 
 
@@ -57,7 +57,7 @@ def test_largest_eigenvalue_with_tiny_entries(tiny: float) -> None:
     inverse = np.linalg.inv(np.eye(3) + np.outer(x, x))
     inverse[0, 1] = inverse[1, 0] = -tiny
     row = np.concatenate([np.zeros(3), pack_symmetric(inverse)])[None, :].copy()
-    assert call_compiled(linear_algebra.largest_eigenvalue)(row, 0, np.empty((6, 3))) == pytest.approx(1.0)
+    assert call_compiled(eigenvalues.largest_eigenvalue)(row, 0, np.empty((6, 3))) == pytest.approx(1.0)
 
 
 def test_expanded_contexts_give_mean_and_variance() -> None:

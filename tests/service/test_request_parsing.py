@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import locb
-from locb.service import request_parsing
+from locb.recommender import requests
 from locb.service.api.middleware import decode_body
 from locb.service.errors import ProblemError
-from locb.service.request_parsing import CollisionCheck, parse_request, parse_stored_request
+from locb.service.request_parsing import make_collision_check, parse_request, parse_stored_request
 from locb.service.schemas import Arm, RecommendRequest
 from serving import serving
 
@@ -65,17 +65,17 @@ def test_arms_that_hashing_makes_equal(tmp_path: Path, caplog: pytest.LogCapture
 
 
 def test_search_for_equal_arms_is_limited(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(request_parsing, "CHECKED_PER_REQUEST", 2)
+    monkeypatch.setattr(requests, "CHECKED_PER_REQUEST", 2)
     body = RecommendRequest("ann", [Arm(name, {"arm": name}) for name in ("a", "b", "novel", "c", "puzzle")])
-    check, parsed = CollisionCheck(), parse_request(body, 16)
+    check, parsed = make_collision_check(), parse_request(body, 16)
     check.check(parsed)
     check.check(parsed)
     assert not caplog.records
     check.check(parsed)
     assert "arms 'novel' and 'puzzle'" in caplog.text
     caplog.clear()
-    monkeypatch.setattr(request_parsing, "CHECKED_ARMS", 2)
-    check = CollisionCheck()
+    monkeypatch.setattr(requests, "CHECKED_ARMS", 2)
+    check = make_collision_check()
     for _ in range(3):
         check.check(parsed)
     assert not caplog.records

@@ -6,7 +6,8 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline
-from locb.kernels.common.linear_algebra import largest_eigenvalue, rank_one_update
+from locb.kernels.common.eigenvalues import largest_eigenvalue
+from locb.kernels.common.linear_algebra import rank_one_update
 from locb.kernels.confidence_radii import CLUSTERING, ELLIPSOID, REGRET, THEORY, radius_scale, radius_width
 
 REWARD_INTERVAL = 4  # entry of ``sigmas`` and ``worst`` after those of the radii

@@ -14,8 +14,7 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
-from locb.kernels.common.linear_algebra import decompose, packed_trace, solve, substitute
-from locb.kernels.eloc.population import add_uncertain_mean, mean_diagonal
+from locb.kernels.common.linear_algebra import add_product, decompose, mean_diagonal, packed_trace, solve, substitute
 from locb.kernels.eloc.state import (
     CENTRE,
     CENTRE_VARIANCE_SHARE,
@@ -40,6 +39,7 @@ from locb.kernels.eloc.state import (
     SCREEN_THEORY,
     SIGMA,
     SYSTEM,
+    UNCERTAINTY,
     UNDER_EVERYONE,
     UNDER_POPULATION,
     VARIANCE_STEP,
@@ -100,8 +100,9 @@ def solve_centre(
         for b in range(a + 1, d):
             centres[s, q] = 2.0 * coordinate * posteriors[s, b]
             q += 1
-    variance = within + CENTRE_VARIANCE_SHARE * mean_diagonal(state, posteriors, s, d)
-    add_uncertain_mean(state.population, posteriors, s, scratch.square)
+    variance = within + CENTRE_VARIANCE_SHARE * mean_diagonal(posteriors, s, state.pooled_sums, state.seeds.size, d)
+    # C = C₁ + C₁ Σ⁻¹ C_0 Σ⁻¹ C₁, because the centre depends on μ_0 through C₁ Σ⁻¹.
+    add_product(posteriors, s, posteriors, s, state.population, UNCERTAINTY, 1.0, scratch.square)
     return math.floor(math.log(max(variance, 1e-100)) / VARIANCE_STEP + 0.5)
 
 
@@ -115,7 +116,7 @@ def recompute_all_centres(state: ELOCState) -> None:
 @inline
 def within_variance(state: ELOCState, s: int, d: int) -> float:
     """Return the variance per direction of users around the centre of component s, a fraction of that of Σ_0."""
-    variance: float = WITHIN_VARIANCE * mean_diagonal(state, state.population, CENTRE, d)
+    variance: float = WITHIN_VARIANCE * mean_diagonal(state.population, CENTRE, state.pooled_sums, state.seeds.size, d)
     return variance * EVERYONE_VARIANCE_RATIO if s == state.seeds.size else variance
 
 

@@ -9,8 +9,8 @@ Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels`
 
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
+from locb.kernels.common.linear_algebra import mean_diagonal
 from locb.kernels.eloc.evidence import recompute_all_centres, within_variance
-from locb.kernels.eloc.population import mean_diagonal
 from locb.kernels.eloc.posterior import component_weight
 from locb.kernels.eloc.state import (
     CENTRE_VARIANCE_SHARE,
@@ -98,7 +98,8 @@ def predict_from_pool(state: ELOCState, i: int, x: Floats, first: int, scratch: 
     for q in range(rows.shape[1]):
         rows[SYSTEM, q] = rows[SYSTEM, q] * scale + noise * state.population[PRECISION, q]
     solve_row(rows, scratch.workspace)
-    v = within_variance(state, 0, d) + CENTRE_VARIANCE_SHARE * noise / mean_diagonal(state, rows, SYSTEM, d)
+    precision = mean_diagonal(rows, SYSTEM, state.pooled_sums, state.seeds.size, d)
+    v = within_variance(state, 0, d) + CENTRE_VARIANCE_SHARE * noise / precision
     scale, precision = 1.0 / noise, 1.0 / v
     for q in range(rows.shape[1]):
         rows[SYSTEM, q] = state.sums[i, first + q] * scale

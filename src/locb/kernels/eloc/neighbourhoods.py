@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
-from locb.kernels.common.linear_algebra import packed_trace, solve, squared_distance
+from locb.kernels.common.linear_algebra import count_used, packed_trace, solve, squared_distance
 from locb.kernels.eloc.evidence import neighbourhood_in_slot, solve_centre, within_variance
-from locb.kernels.eloc.population import count_used_features
 from locb.kernels.eloc.state import (
     EQUAL_WEIGHT_TOLERANCE,
     INITIAL_PRIOR_WEIGHTS,
@@ -230,9 +229,8 @@ def find_free_seed(state: ELOCState, d: int) -> int:
     for s in range(seeds.size):
         if seeds[s] < 0:
             return s
-    squared_limit = (
-        REDUNDANT_DISTANCE * REDUNDANT_DISTANCE * count_used_features(state, d) * within_variance(state, 0, d)
-    )
+    used = count_used(state.pooled_sums, seeds.size, d)
+    squared_limit = REDUNDANT_DISTANCE * REDUNDANT_DISTANCE * used * within_variance(state, 0, d)
     found = -1
     for s in range(seeds.size):
         if found < 0 or served[seeds[s]] < served[seeds[found]]:
@@ -278,7 +276,7 @@ def find_twin(state: ELOCState, i: int, scratch: ELOCScratch) -> int:
     d = scratch.workspace.shape[0]
     s = state.seed_of[i]
     variance = within_variance(state, s, d)
-    limit = TWIN_DISTANCE * count_used_features(state, d)
+    limit = TWIN_DISTANCE * count_used(state.pooled_sums, state.seeds.size, d)
     least = scratch.log_evidence[state.seeds.size + 1] + TWIN_EVIDENCE_GAP
     for r in range(state.seeds.size):
         if r == s or scratch.log_evidence[r] <= least:

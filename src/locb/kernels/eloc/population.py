@@ -7,7 +7,7 @@ under this prior. Further symbols are defined in ``locb.kernels.eloc.state`` and
 from locb.common.arrays import Floats
 from locb.common.jit import no_alloc
 from locb.kernels.common.arm_scoring import dot
-from locb.kernels.common.linear_algebra import packed_trace, solve
+from locb.kernels.common.linear_algebra import count_used, mean_diagonal, solve
 from locb.kernels.eloc.state import (
     CENTRE,
     LEAST_SQUARES,
@@ -26,35 +26,6 @@ from locb.kernels.eloc.state import (
     WISHART_USERS,
     ELOCState,
 )
-
-
-@no_alloc
-def count_used_features(state: ELOCState, d: int) -> int:
-    """Return the number of features that were not 0 in all contexts learned so far; d before the first of them."""
-    everyone = state.seeds.size
-    used = 0
-    q = d
-    for a in range(d):
-        used += state.pooled_sums[everyone, q] > 0.0
-        q += d - a
-    return used if used > 0 else d
-
-
-@no_alloc
-def mean_diagonal(state: ELOCState, rows: Floats, s: int, d: int) -> float:
-    """Return the mean over the used features of the diagonal of the matrix in row s of ``rows``.
-
-    A feature that was 0 in all contexts has no influence on the rewards, so its variance is not used.
-    """
-    everyone = state.seeds.size
-    total, used = 0.0, 0
-    q = d
-    for a in range(d):
-        if state.pooled_sums[everyone, q] > 0.0:
-            total += rows[s, q]
-            used += 1
-        q += d - a
-    return total / used if used > 0 else packed_trace(rows, s, d) / d
 
 
 @no_alloc
@@ -157,7 +128,7 @@ def update_population(state: ELOCState, rows: Floats, square: Floats, workspace:
     """
     population, n_served_users = state.population, state.int_params[N_SERVED_USERS]
     d = workspace.shape[0]
-    prior = PRIOR_VARIANCE / count_used_features(state, d)
+    prior = PRIOR_VARIANCE / count_used(state.pooled_sums, state.seeds.size, d)
     step = 1.0 / (n_served_users + PRIOR_USERS)
     share = WISHART_USERS / (n_served_users + WISHART_USERS)
     q = d
@@ -189,10 +160,10 @@ def derive_population(state: ELOCState, rows: Floats, square: Floats, workspace:
         rows[SYSTEM, q] += 1.0 / (PRIOR_VARIANCE * state.reward_stats[R_SCALE])
         q += d - a
     solve(rows, SYSTEM, rows, SOLUTION, workspace)
-    used = count_used_features(state, d)
+    used = count_used(state.pooled_sums, state.seeds.size, d)
     users = SHRINKAGE_USERS * used * used
     weight = users / (users + state.int_params[N_SERVED_USERS])
-    target = mean_diagonal(state, population, CENTRE, d)
+    target = mean_diagonal(population, CENTRE, state.pooled_sums, state.seeds.size, d)
     for q in range(d, rows.shape[1]):
         rows[SYSTEM, q] = (1.0 - weight) * population[CENTRE, q]
     q = d
@@ -228,31 +199,4 @@ def write_uncertainty(population: Floats, rows: Floats, square: Floats) -> None:
         population[UNCERTAINTY, 0] += square[2 * d, a]
         for b in range(a, d):
             population[UNCERTAINTY, q] = dot(square, 2 * d, square, b, 0, d)
-            q += 1
-
-
-@no_alloc
-def add_uncertain_mean(population: Floats, posteriors: Floats, s: int, square: Floats) -> None:
-    """Add to the covariance C₁ of a centre, in row s of ``posteriors``, the covariance that is due to C_0.
-
-    The centre depends on μ_0 through C₁ Σ⁻¹, so this covariance is C₁ Σ⁻¹ C_0 Σ⁻¹ C₁.
-    """
-    d = square.shape[1]
-    q = d
-    for a in range(d):
-        for b in range(a, d):
-            square[a, b] = posteriors[s, q]
-            square[b, a] = posteriors[s, q]
-            square[d + a, b] = population[UNCERTAINTY, q]
-            square[d + b, a] = population[UNCERTAINTY, q]
-            q += 1
-    q = d
-    for a in range(d):
-        for h in range(d):
-            square[2 * d, h] = 0.0
-        for b in range(d):  # a row of C₁ Σ⁻¹ C_0 Σ⁻¹
-            for h in range(d):
-                square[2 * d, h] += square[a, b] * square[d + b, h]
-        for b in range(a, d):
-            posteriors[s, q] += dot(square, 2 * d, square, b, 0, d)
             q += 1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import alloc, entry_point, inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
-from locb.kernels.common.linear_algebra import packed_trace
+from locb.kernels.common.linear_algebra import add_product, packed_trace
 from locb.kernels.eloc.evidence import (
     compute_evidence,
     everyone_evidence,
@@ -209,7 +209,9 @@ def write_covariance(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
             invert_population(state, i, scratch)
             add_covariance(rows, rows, UNDER_POPULATION, weight, d)
             if weight > MIN_UNCERTAIN_WEIGHT and state.population[UNCERTAINTY, 0] > MIN_UNCERTAINTY:
-                add_product(rows, rows, UNDER_POPULATION, state.population, UNCERTAINTY, weight, scratch.square)
+                add_product(
+                    rows, POSTERIOR, rows, UNDER_POPULATION, state.population, UNCERTAINTY, weight, scratch.square
+                )
         elif s == everyone:
             invert_everyone(state, i, scratch)
             v = math.exp(scratch.component_rows[s, 0] * VARIANCE_STEP)
@@ -249,10 +251,11 @@ def add_component(
     d = scratch.workspace.shape[0]
     add_covariance(rows, posteriors, f, weight, d)
     if weight > MIN_UNCERTAIN_WEIGHT:
+        factor = weight / (v * v)
         if z < 0 and packed_trace(state.centre_posteriors, s, d) > MIN_UNCERTAINTY * v:
-            add_product(rows, posteriors, f, state.centre_posteriors, s, weight / (v * v), scratch.square)
+            add_product(rows, POSTERIOR, posteriors, f, state.centre_posteriors, s, factor, scratch.square)
         elif z >= 0 and packed_trace(scratch.left_out_posteriors, z, d) > MIN_UNCERTAINTY * v:
-            add_product(rows, posteriors, f, scratch.left_out_posteriors, z, weight / (v * v), scratch.square)
+            add_product(rows, POSTERIOR, posteriors, f, scratch.left_out_posteriors, z, factor, scratch.square)
 
 
 @inline
@@ -260,32 +263,6 @@ def add_covariance(rows: Floats, posteriors: Floats, f: int, weight: float, d: i
     """Add ``weight`` times the covariance in row f of ``posteriors`` to the covariance in row POSTERIOR of ``rows``."""
     for q in range(d, rows.shape[1]):
         rows[POSTERIOR, q] += weight * posteriors[f, q]
-
-
-@no_alloc
-def add_product(
-    rows: Floats, posteriors: Floats, f: int, covariances: Floats, s: int, factor: float, square: Floats
-) -> None:
-    """Add ``factor`` · V C V to row POSTERIOR. V is in row f of ``posteriors``, and C in row s of ``covariances``."""
-    d = square.shape[1]
-    q = d
-    for a in range(d):
-        for b in range(a, d):
-            square[a, b] = posteriors[f, q]
-            square[b, a] = posteriors[f, q]
-            square[d + a, b] = covariances[s, q]
-            square[d + b, a] = covariances[s, q]
-            q += 1
-    q = d
-    for a in range(d):
-        for h in range(d):
-            square[2 * d, h] = 0.0
-        for b in range(d):  # a row of V C
-            for h in range(d):
-                square[2 * d, h] += square[a, b] * square[d + b, h]
-        for b in range(a, d):
-            rows[POSTERIOR, q] += factor * dot(square, 2 * d, square, b, 0, d)
-            q += 1
 
 
 @no_alloc

@@ -15,9 +15,9 @@ import numpy as np
 
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
-from locb.kernels.common.linear_algebra import packed_trace, solve
+from locb.kernels.common.linear_algebra import count_used, packed_trace, solve
 from locb.kernels.eloc.evidence import recompute_all_centres
-from locb.kernels.eloc.population import count_used_features, derive_population
+from locb.kernels.eloc.population import derive_population
 from locb.kernels.eloc.state import (
     BIAS_WEIGHT,
     CENTRE,
@@ -101,7 +101,7 @@ def set_scale(state: ELOCState, scratch: ELOCScratch) -> None:
     state.learned_scalars[NOISE] = stats[R_SCALE]
     for q in range(d, population.shape[1]):
         population[CENTRE, q] = 0.0
-    used = count_used_features(state, d)
+    used = count_used(state.pooled_sums, state.seeds.size, d)
     q = d
     for a in range(d):
         population[CENTRE, q] = POPULATION_VARIANCE * stats[R_SCALE] / used

@@ -15,7 +15,8 @@ import numpy as np
 
 from locb.common.arrays import Floats
 from locb.common.jit import entry_point
-from locb.kernels.common.linear_algebra import decompose, largest_eigenvalue, packed_trace, solve, solve_ridge
+from locb.kernels.common.eigenvalues import largest_eigenvalue
+from locb.kernels.common.linear_algebra import decompose, packed_trace, solve, solve_ridge
 from locb.kernels.confidence_radii import ELLIPSOID, radius_width
 
 

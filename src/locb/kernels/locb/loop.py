@@ -11,8 +11,9 @@ from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc, plain
 from locb.kernels.common.arm_scoring import apply_screen, pick_arm
 from locb.kernels.common.bit_sets import ONE, flip_bit, trailing_zeros
+from locb.kernels.common.eigenvalues import largest_eigenvalue
 from locb.kernels.common.handles import CHOOSE, LEARN
-from locb.kernels.common.linear_algebra import largest_eigenvalue, rank_one_update
+from locb.kernels.common.linear_algebra import rank_one_update
 from locb.kernels.confidence_radii import ELLIPSOID, THEORY, radius_width
 from locb.kernels.locb.clustering import update_clusters
 from locb.kernels.locb.drift_bounds import recompute_drift_bounds, refresh_drift_bounds

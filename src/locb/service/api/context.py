@@ -9,7 +9,7 @@ from locb.service.api.limits import Limits
 from locb.service.api.metrics import Metrics
 from locb.service.core.service import Service
 from locb.service.dashboard.views import Views
-from locb.service.request_parsing import CollisionCheck
+from locb.service.request_parsing import make_collision_check
 
 
 class AppContext:
@@ -22,5 +22,5 @@ class AppContext:
         self.limits = Limits(service.config.max_in_flight, service.config.max_body, service.config.max_feature_names)
         self.metrics = Metrics(service, self.limits)
         self.views = Views(service)
-        self.collisions = CollisionCheck()
+        self.collisions = make_collision_check()
         self.parsing = asyncio.Lock()  # held while a large request is parsed

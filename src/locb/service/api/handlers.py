@@ -101,8 +101,7 @@ async def reward_batch(app: AppContext, body: RewardBatchRequest) -> BatchResult
 
 
 def _command_steps(app: AppContext, request: RecommendRequest) -> Generator[None, None, RecommendCommand]:
-    parsed = yield from parse_steps(request, app.service.model.dim, MAX_ARM_NAMES)
-    app.collisions.check(parsed)
+    parsed = yield from parse_steps(request, app.service.model.dim, MAX_ARM_NAMES, app.collisions)
     return RecommendCommand(parsed, time.time())
 
 
