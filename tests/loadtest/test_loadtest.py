@@ -63,7 +63,7 @@ def test_recorded_decisions_and_rewards_arrived() -> None:
     assert 0.0 < report.random_mean_reward < report.best_mean_reward < 1.0
     assert 0.0 < report.mean_reward < report.best_mean_reward
     assert report.recommend.p50 <= report.recommend.p90 <= report.recommend.p99 <= report.recommend.max
-    assert 0.0 < report.per_second * report.seconds <= 200.5  # of 200 responses, some can come after this time
+    assert 0.0 <= report.per_second * report.seconds <= 200.5  # of 200 responses, all can come after this time
 
 
 def test_rewards_are_drawn_from_the_true_means() -> None:
